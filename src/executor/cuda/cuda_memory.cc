@@ -20,27 +20,31 @@ Result<std::byte*> CudaMemory::take(std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
+// Some sandboxes and old drivers create such memory, but cannot export it.
 Result<std::byte*> CudaMemory::take_shared(std::size_t bytes, File& file) {
   if (!VirtualMemory::offered(ordinal_)) return take(bytes);
+  auto exported = take_exported(bytes, file);
+  if (exported.ok()) return exported;
+  log(LogLevel::info, "memory of device %d is shared by CUDA IPC: %s", ordinal_,
+      std::move(exported).status().message().c_str());
+  return take(bytes);
+}
+
+Result<std::byte*> CudaMemory::take_exported(std::size_t bytes, File& file) {
   std::byte* memory = take_free({bytes, true});
   if (memory == nullptr) {
-    auto made = VirtualMemory::create(ordinal_, bytes);
-    if (!made.ok()) {
-      log(LogLevel::info, "memory of device %d is shared by CUDA IPC: %s", ordinal_,
-          std::move(made).status().message().c_str());
-      return take(bytes);
-    }
-    memory = made.value().data();
+    VirtualMemory made = TUTTI_TRY(VirtualMemory::create(ordinal_, bytes));
+    memory = made.data();
     const std::lock_guard lock(mutex_);
-    taken_[memory] = {bytes, std::move(made).value()};
+    taken_[memory] = {bytes, std::move(made)};
   }
   auto exported = file_of(memory);
-  if (exported.ok()) {
-    file = std::move(exported).value();
-    return memory;
+  if (!exported.ok()) {
+    free(memory);
+    return std::move(exported).status();
   }
-  keep(memory);
-  return std::move(exported).status();
+  file = std::move(exported).value();
+  return memory;
 }
 
 Result<File> CudaMemory::file_of(std::byte* memory) {

@@ -16,8 +16,8 @@ class CudaMemory {
   explicit CudaMemory(int ordinal) : ordinal_(ordinal) {}
 
   Result<std::byte*> take(std::size_t bytes);
-  // Like take(), for memory that other processes can open through `file`. If the device does not support this, `file`
-  // stays empty and the memory is plain.
+  // Like take(), for memory that other processes can open through `file`. If the device or the system does not support
+  // this, `file` stays empty and the memory is plain.
   Result<std::byte*> take_shared(std::size_t bytes, File& file);
   void keep(std::byte* memory);
   // Withdraws memory that other processes may still have mapped. Memory with a file is released by free_kept(); other
@@ -32,6 +32,7 @@ class CudaMemory {
     VirtualMemory shared;  // Empty for plain allocations.
   };
   static FreeList::Kind kind_of(const Taken& taken) { return {taken.bytes, taken.shared.data() != nullptr}; }
+  Result<std::byte*> take_exported(std::size_t bytes, File& file);
   std::byte* take_free(const FreeList::Kind& kind);
   Result<File> file_of(std::byte* memory);
 

@@ -1,0 +1,110 @@
+// Device memory for other processes, with stand-ins for the CUDA runtime and the driver's virtual memory.
+#include "src/executor/cuda/cuda_memory.h"
+
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "src/executor/cuda/calls.h"
+
+namespace {
+
+// Allocations of the stand-ins, and whether memory can be exported.
+struct System {
+  bool exports = true;
+  std::set<void*> plain, shared;
+};
+System& the_system() {
+  static System made;
+  return made;
+}
+
+}  // namespace
+
+extern "C" cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  the_system().plain.insert(*memory = std::malloc(bytes));
+  return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaFree(void* memory) {
+  if (the_system().plain.erase(memory) == 0) return cudaErrorInvalidValue;
+  std::free(memory);
+  return cudaSuccess;
+}
+
+extern "C" cudaError_t cudaGetLastError() { return cudaSuccess; }
+
+namespace tutti {
+
+Status cuda_status(cudaError_t error, const char* call, const std::string& device) {
+  return error == cudaSuccess ? Status() : system_error(std::string(call) + " on " + device);
+}
+
+bool VirtualMemory::offered(int) { return true; }
+
+Result<VirtualMemory> VirtualMemory::create(int, std::size_t bytes) {
+  VirtualMemory memory;
+  memory.address_ = reinterpret_cast<unsigned long long>(std::malloc(bytes));
+  the_system().shared.insert(memory.data());
+  return memory;
+}
+
+VirtualMemory& VirtualMemory::operator=(VirtualMemory&& other) noexcept {
+  release();
+  address_ = std::exchange(other.address_, 0);
+  return *this;
+}
+
+Result<File> VirtualMemory::file() const {
+  if (!the_system().exports) return unsupported("cuMemExportToShareableHandle: not permitted");
+  return File(::dup(0));
+}
+
+void VirtualMemory::release() {
+  if (address_ == 0) return;
+  the_system().shared.erase(data());
+  std::free(data());
+}
+
+namespace test {
+namespace {
+
+TEST(CudaMemory, IsExportedAsFile) {
+  CudaMemory memory(0);
+  File file;
+  auto taken = memory.take_shared(100, file);
+  ASSERT_TRUE(taken.ok());
+  EXPECT_TRUE(static_cast<bool>(file));
+  EXPECT_TRUE(the_system().shared.contains(taken.value()));
+  memory.free(taken.value());
+}
+
+// In some containers, the export fails although the device supports it. CUDA IPC then shares plain memory.
+TEST(CudaMemory, IsPlain_WhenExportFails) {
+  CudaMemory memory(0);
+  {
+    File file;
+    memory.keep(memory.take_shared(100, file).value());  // Later requests could get this memory again.
+  }
+  the_system().exports = false;
+  for (int i = 0; i < 2; ++i) {
+    File file;
+    auto taken = memory.take_shared(100, file);
+    ASSERT_TRUE(taken.ok()) << std::move(taken).status().message();
+    EXPECT_FALSE(static_cast<bool>(file));
+    EXPECT_TRUE(the_system().plain.contains(taken.value()));
+    EXPECT_TRUE(the_system().shared.empty()) << "memory that cannot be exported is freed";
+    memory.free(taken.value());
+  }
+  EXPECT_TRUE(the_system().plain.empty());
+  the_system().exports = true;
+}
+
+}  // namespace
+}  // namespace test
+}  // namespace tutti
