@@ -71,12 +71,12 @@ bool DevicePlanChooser::lanes_fit(const Algorithm& algorithm, const Problem& pro
 }
 
 // LL and LL128 need data and flag to arrive together in one access. Some paths from GPUs to host memory do not
-// guarantee that, so host memory requires Simple, where a counter follows the data. Compressed messages require Simple,
-// too: a group of encoded elements is larger than most LL messages.
+// guarantee that, so host memory requires Simple, where a counter follows the data. PCIe may split the 128 bytes of
+// LL128. Compressed messages require Simple, too: a group of encoded elements is larger than most LL messages.
 Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOptions& options,
                                                         CompressionFormat compression) const {
   const bool compressed = compression != CompressionFormat::none;
-  if (!peers_.through_host() && !compressed) return std::string_view(options.protocol);
+  if (!peers_.through_host() && !compressed) return protocol_on_devices(options);
   if (options.protocol.empty() || options.protocol == "Simple") return std::string_view("Simple");
   if (options.protocol != "LL" && options.protocol != "LL128") return std::string_view(options.protocol);
   const std::string why = "protocol '" + options.protocol + "' " +
@@ -85,6 +85,15 @@ Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOption
   if (!options.nccls_protocol) return unsupported(why + ": take Simple, or leave the choice open");
   warn_of_nccls("NCCL_PROTO", why);
   return std::string_view("Simple");
+}
+
+Result<std::string_view> DevicePlanChooser::protocol_on_devices(const CommunicatorOptions& options) const {
+  if (options.protocol != "LL128" || peers_.keeps_lines_whole()) return std::string_view(options.protocol);
+  const std::string why =
+      "protocol 'LL128' needs NVLink between all ranks on different GPUs, because PCIe may split its 128 bytes";
+  if (!options.nccls_protocol) return unsupported(why + ": take LL or Simple, or leave the choice open");
+  warn_of_nccls("NCCL_PROTO", why);
+  return std::string_view();
 }
 
 // For windows, uses the promise of the program that all ranks pass buffers in windows.

@@ -49,6 +49,8 @@ class DevicePlanChooser {
  private:
   const RankMapping& rank_mapping_for(const Problem& problem) const;
   Result<std::string_view> protocol_of(const CommunicatorOptions& options, CompressionFormat compression) const;
+  // Returns the protocol that `options` force, for uncompressed messages that do not go through host memory.
+  Result<std::string_view> protocol_on_devices(const CommunicatorOptions& options) const;
   Result<Choice> choose_by_tuner(const Call& call, const Query& query) const;
   bool lanes_fit(const Algorithm& algorithm, const Problem& problem);
 

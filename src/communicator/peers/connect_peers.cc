@@ -204,35 +204,35 @@ void PeerSet::count_queues(const PeerInfos& infos) const {
 
 // Determines placements. No exchange is needed if all ranks are on one device of one process.
 Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& all) {
-  std::vector<std::vector<LanePlacement>> own;
+  std::vector<Routes> own;
   for (std::size_t i = 0; i < set.size(); ++i) {
     auto routes = set[i].try_routes(all[i]);
     if (!routes.ok()) return members[i]->fail(std::move(routes).status());
     own.push_back(std::move(routes).value());
   }
   const Rank ranks = set.front().ranks();
-  std::vector<std::vector<LanePlacement>> tables(
-      set.size(), std::vector<LanePlacement>(std::size_t{ranks} * ranks, LanePlacement::same_process));
+  std::vector<Routes> tables(set.size(), Routes(std::size_t{ranks} * ranks));
   if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
   for (std::size_t i = 0; i < set.size(); ++i) {
     Status possible = set[i].check_routes(tables[i], all[i]);
     if (!possible.ok()) return members[i]->fail(std::move(possible));
     set[i].files_.clear();
-    set[i].follow(LanePlacements(ranks, std::move(tables[i])));
+    set[i].follow(tables[i]);
   }
   return {};
 }
 
 // Checks that the placements that other ranks report are possible.
-Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const PeerInfos& infos) const {
+Status PeerSet::check_routes(const Routes& table, const PeerInfos& infos) const {
   const std::size_t ranks = infos.size();
   for (std::size_t pair = 0; pair < table.size(); ++pair) {
     const auto writer = static_cast<Rank>(pair / ranks), reader = static_cast<Rank>(pair % ranks);
     const bool near = hosts_.share(writer, reader);
     const bool together = infos[writer].process == infos[reader].process;
-    if (near ? table[pair] == LanePlacement::host ||
-                   table[pair] == (together ? LanePlacement::same_process : LanePlacement::ipc)
-             : table[pair] == LanePlacement::network)
+    const LanePlacement placement = table[pair].placement;
+    if (near ? placement == LanePlacement::host ||
+                   placement == (together ? LanePlacement::same_process : LanePlacement::ipc)
+             : placement == LanePlacement::network)
       continue;
     return invalid_usage("rank " + std::to_string(pair / ranks) + " reported an impossible path to rank " +
                          std::to_string(pair % ranks) + ": it uses another version of the library");
@@ -240,12 +240,12 @@ Status PeerSet::check_routes(const std::vector<LanePlacement>& table, const Peer
   return {};
 }
 
-Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
-  std::vector<LanePlacement> routes(ranks(), LanePlacement::same_process);
+Result<PeerSet::Routes> PeerSet::try_routes(const PeerInfos& infos) {
+  Routes routes(ranks());
   std::vector<std::string> how(ranks());
   for (Rank peer = 0; peer < ranks(); ++peer) {
     how[peer] = "another host";
-    if (!is_near(peer)) routes[peer] = LanePlacement::network;
+    if (!is_near(peer)) routes[peer] = {LanePlacement::network, 0};
     if (peer != self_ && is_near(peer)) routes[peer] = TUTTI_TRY(try_route(infos[peer], peer, how[peer]));
   }
   if (logs(LogLevel::info) && ranks() > 1) {
@@ -257,7 +257,7 @@ Result<std::vector<LanePlacement>> PeerSet::try_routes(const PeerInfos& infos) {
 }
 
 // Opens the peer's memory. If this fails, the lanes are in host memory.
-Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::string& how) {
+Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::string& how) {
   Device& device = own_memory().device();
   const bool same = info.device == device.traits().identity;
   const DeviceDistance distance =
@@ -265,23 +265,24 @@ Result<LanePlacement> PeerSet::try_route(const PeerInfo& info, Rank peer, std::s
   how = describe(distance);
   if (!same && !p2p_wanted(distance, farthest_p2p())) {
     how = "host memory (" + how + ", is farther than TUTTI_P2P_LEVEL)";
-    return LanePlacement::host;
+    return Route{LanePlacement::host, 0};
   }
+  const std::uint8_t whole = distance.known && distance.path <= Path::nvlink ? 1 : 0;
   Status reached;
   if (info.is_here()) {
     reached = device.reach(memory_of(peer).device());
-    if (reached.ok()) return LanePlacement::same_process;
+    if (reached.ok()) return Route{LanePlacement::same_process, whole};
   } else {
     const std::size_t bytes = exported_bytes() + kRecordsBytes;
     auto opened = info.by_file != 0 ? device.open(files_[peer], bytes) : device.open(info.exported);
     if (opened.ok()) {
       opened_[peer] = opened.value();
-      return LanePlacement::ipc;
+      return Route{LanePlacement::ipc, whole};
     }
     reached = std::move(opened).status();
   }
   how = "host memory (" + reached.message() + ")";
-  return LanePlacement::host;
+  return Route{LanePlacement::host, 0};
 }
 
 // On each host, the leader creates the segment, even if its own lanes are elsewhere. The segment has room for the pairs

@@ -41,8 +41,12 @@ std::size_t PeerSet::region_at(Rank writer, Rank reader) const {
 }
 
 // Called when all ranks have exchanged their tables. From then on, all ranks use the same placements.
-void PeerSet::follow(LanePlacements routes) {
-  routes_ = std::move(routes);
+void PeerSet::follow(const Routes& table) {
+  std::vector<LanePlacement> placements;
+  for (const Route& route : table) placements.push_back(route.placement);
+  routes_ = LanePlacements(ranks(), std::move(placements));
+  keeps_lines_whole_ =
+      std::all_of(table.begin(), table.end(), [](const Route& route) { return route.keeps_lines_whole != 0; });
   const std::size_t bytes = budget_.bytes;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;

@@ -53,6 +53,9 @@ class PeerSet {
   // True if the lanes of some pair of ranks are in host memory. The same on all ranks.
   bool through_host() const { return routes_.host_pairs() > 0 || network(); }
   bool network() const { return routes_.network(); }
+  // True if the ranks of each pair share a GPU or are connected by NVLink, which delivers 128 bytes together. The same
+  // on all ranks.
+  bool keeps_lines_whole() const { return keeps_lines_whole_; }
   // Connections to ranks of other hosts. The caller must advance them.
   std::vector<TcpConnection*> connections() const;
   const Hosts& hosts() const { return hosts_; }
@@ -78,6 +81,12 @@ class PeerSet {
 
  private:
   struct PeerInfo;
+  // Route from this rank to another, for the other ranks.
+  struct Route {
+    LanePlacement placement = LanePlacement::same_process;
+    std::uint8_t keeps_lines_whole = 1;
+  };
+  using Routes = std::vector<Route>;        // By reader, or by writer and reader.
   using PeerInfos = std::vector<PeerInfo>;  // By rank.
   using Set = std::vector<PeerSet>;
   PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own);
@@ -99,13 +108,13 @@ class PeerSet {
   void find_other_processes(const PeerInfos& infos);
   Status pass_file(Communicator& control, const File& file);
   Status take_files(Communicator& control, const PeerInfos& infos, Rank first, Rank end);
-  Status check_routes(const std::vector<LanePlacement>& table, const PeerInfos& infos) const;
+  Status check_routes(const Routes& table, const PeerInfos& infos) const;
   Status learn_peers(const PeerInfos& infos);
   void count_queues(const PeerInfos& infos) const;
   // Determine, as a writer, the placement of the lanes to each reader.
-  Result<std::vector<LanePlacement>> try_routes(const PeerInfos& infos);
-  Result<LanePlacement> try_route(const PeerInfo& info, Rank peer, std::string& how);
-  void follow(LanePlacements routes);
+  Result<Routes> try_routes(const PeerInfos& infos);
+  Result<Route> try_route(const PeerInfo& info, Rank peer, std::string& how);
+  void follow(const Routes& table);
   Status use_host_memory(Segment memory);
   // contexts[a * ranks + b]: context of the lanes between ranks a and b on their connection; the lower rank chose it.
   Status open_remote_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts);

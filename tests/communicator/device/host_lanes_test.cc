@@ -81,6 +81,38 @@ TEST(HostMemoryLanes, RejectLl) {
   });
 }
 
+// Returns the error of an all-reduce with LL128 between two devices at this distance, or "right".
+std::string error_of_ll128(const DeviceDistance& distance, bool by_nccls_variable = false) {
+  CommunicatorOptions options;
+  options.protocol = "LL128";
+  options.nccls_protocol = by_nccls_variable;
+  const HostDeviceOptions device = {.distance = distance};
+  Islands islands({device, device}, 1, options);
+  std::string first;
+  islands.expect_right([&](DeviceRanks& own, Rank rank) -> std::string {
+    auto* buffer = own.take<float>(10, 1);
+    const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 10, buffer, buffer));
+    const std::string error = enqueue({&call, 1}).message();
+    own.synchronize();
+    const bool right = error.empty() && buffer[9] == 2;
+    if (rank == 0) first = right ? "right" : error;
+    return "right";
+  });
+  return first;
+}
+
+TEST(Ll128, NeedsNvlink) {
+  const DeviceDistance nvlink = {.path = Path::nvlink, .links = 18, .known = true};
+  const DeviceDistance pcie = {.path = Path::one_switch, .known = true};
+  EXPECT_EQ(error_of_ll128(nvlink), "right");
+  for (const DeviceDistance& distance : {pcie, DeviceDistance{}}) {
+    const std::string error = error_of_ll128(distance);
+    EXPECT_NE(error.find("protocol 'LL128' needs NVLink between all ranks on different GPUs"), std::string::npos)
+        << error;
+  }
+  EXPECT_EQ(error_of_ll128(pcie, true), "right") << "another protocol takes its place";
+}
+
 class HostMemoryLanesOfProcesses : public testing::Test {
  protected:
   static DeviceProcessGroup::MakeRig rig(std::uint32_t ordinal, std::uint64_t unreachable) {
