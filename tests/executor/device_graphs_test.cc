@@ -99,6 +99,30 @@ TEST_P(DeviceGraphTest, WritesAndWaitsForWords_InEachReplay) {
   }
 }
 
+TEST_P(DeviceGraphTest, WaitsForEventAndMovesEvent_InEachReplay) {
+  DeviceReach reach(device());
+  std::pmr::vector<std::uint32_t> words(3, 0, &reach);
+  const auto before = event(), after = event();
+  EXPECT_FALSE(before->hold_in_replays(a_).ok()) << "nothing is captured";
+  ASSERT_TRUE(rig_->begin_capture(a_).ok());
+  ASSERT_TRUE(before->hold_in_replays(a_).ok());
+  ASSERT_TRUE(device().put_word(&words[1], 1, a_).ok());
+  ASSERT_TRUE(after->record_in_replays(a_).ok());
+  const auto graph = rig_->end_capture(a_).value();
+  for (int replay = 0; replay < 2; ++replay) {
+    for (std::uint32_t& word : words) store_release(&word, 0U);
+    ASSERT_TRUE(device().hold_until(&words[0], 1, b_).ok());
+    ASSERT_TRUE(before->record(b_).ok());
+    ASSERT_TRUE(graph->replay(a_).ok());
+    ASSERT_TRUE(after->hold(c_).ok());
+    ASSERT_TRUE(device().put_word(&words[2], 1, c_).ok());
+    EXPECT_TRUE(stays_false([&] { return load_acquire(&words[1]) != 0 || load_acquire(&words[2]) != 0; }));
+    store_release(&words[0], 1U);
+    for (const DeviceStream stream : {a_, b_, c_}) expect_done(stream);
+    EXPECT_EQ(words[1] + words[2], 2U);
+  }
+}
+
 TEST_P(DeviceGraphTest, NumbersCaptures) {
   std::uint64_t last = 0;
   for (int i = 0; i < 2; ++i) {

@@ -91,7 +91,10 @@ bool HostCapture::joined() const {
 }
 
 Status HostGraph::replay(HostStream& stream) const {
-  return stream.put([work = work_] { return Replay(work->nodes).run(); });
+  for (const auto& event : work_->held) stream.hold(*event);
+  TUTTI_CHECK_OK(stream.put([work = work_] { return Replay(work->nodes).run(); }));
+  for (const auto& event : work_->recorded) stream.mark(*event);
+  return {};
 }
 
 HostStream::HostStream(Kind kind) : kind_(kind) {
@@ -175,7 +178,7 @@ Status HostStream::keep(std::shared_ptr<void> kept) {
 }
 
 HostEvent::HostEvent(HostStream& null, std::shared_ptr<std::atomic<std::uint64_t>> alive)
-    : null_(null), alive_(std::move(alive)) {
+    : null_(null), alive_(std::move(alive)), mark_(std::make_shared<Event>()) {
   ++*alive_;
 }
 
@@ -185,7 +188,7 @@ Status HostEvent::record(DeviceStream at) {
   if (stream.capture_ != nullptr) TUTTI_CHECK_OK(stream.capture_->state());
   capture_ = stream.capture_;
   tips_ = stream.tips_;
-  if (capture_ == nullptr) mark_.record(*stream.queue_);
+  if (capture_ == nullptr) mark_->record(*stream.queue_);
   return {};
 }
 
@@ -193,7 +196,7 @@ Status HostEvent::hold(DeviceStream at) {
   HostStream& stream = stream_of(at);
   const std::lock_guard lock(capturing);
   if (capture_ == nullptr && stream.capture_ == nullptr) {
-    mark_.hold(*stream.queue_);
+    mark_->hold(*stream.queue_);
     return {};
   }
   if (capture_ == nullptr) return stream.capture_->fail("a captured stream would wait for work that is not captured");
@@ -210,10 +213,28 @@ Status HostEvent::hold(DeviceStream at) {
   return {};
 }
 
+Status HostEvent::record_in_replays(DeviceStream at) {
+  HostStream& stream = stream_of(at);
+  const std::lock_guard lock(capturing);
+  if (stream.capture_ == nullptr) return invalid_usage("the stream is not being captured");
+  TUTTI_CHECK_OK(stream.capture_->state());
+  stream.capture_->work.recorded.push_back(mark_);
+  return {};
+}
+
+Status HostEvent::hold_in_replays(DeviceStream at) {
+  HostStream& stream = stream_of(at);
+  const std::lock_guard lock(capturing);
+  if (stream.capture_ == nullptr) return invalid_usage("the stream is not being captured");
+  TUTTI_CHECK_OK(stream.capture_->state());
+  stream.capture_->work.held.push_back(mark_);
+  return {};
+}
+
 Result<bool> HostEvent::reached() {
   const std::lock_guard lock(capturing);
   if (capture_ != nullptr) return invalid_usage("the event was last recorded in a capture");
-  return mark_.reached();
+  return mark_->reached();
 }
 
 HostTimer::HostTimer(HostStream& null, std::shared_ptr<std::atomic<std::uint64_t>> alive)

@@ -33,6 +33,8 @@ class HostGraph {
   struct Work {
     std::vector<HostNode> nodes;
     std::vector<std::shared_ptr<void>> kept;  // Objects that live as long as the nodes.
+    // Events that a replay waits for before its first node, and records after its last.
+    std::vector<std::shared_ptr<Event>> held, recorded;
   };
   explicit HostGraph(Work work) : work_(std::make_shared<const Work>(std::move(work))) {}
 
@@ -59,6 +61,8 @@ class HostStream {
   Status synchronize();
   // Records the event after the enqueued work; captured work does not count.
   void mark(Event& event) { event.record(*queue_); }
+  // Makes later work wait for the event.
+  void hold(const Event& event) { event.hold(*queue_); }
 
   Status begin_capture(CaptureMode mode);
   // Ends the capture in all streams that joined it. Their work must have been joined back to this stream.
@@ -86,6 +90,9 @@ class HostEvent final : public DeviceEvent {
 
   Status record(DeviceStream stream) override;
   Status hold(DeviceStream stream) override;
+  // Less precise than CUDA: a replay waits before all its work, and moves the mark after all of it.
+  Status record_in_replays(DeviceStream stream) override;
+  Status hold_in_replays(DeviceStream stream) override;
   Result<bool> reached() override;
 
  private:
@@ -93,7 +100,7 @@ class HostEvent final : public DeviceEvent {
 
   HostStream& null_;
   std::shared_ptr<std::atomic<std::uint64_t>> alive_;
-  Event mark_;
+  std::shared_ptr<Event> mark_;           // Shared with graphs.
   std::shared_ptr<HostCapture> capture_;  // Capture in which the event was last recorded, or null.
   std::set<std::size_t> tips_;
 };

@@ -8,6 +8,7 @@ Status DeviceCallOrder::make_events() {
   latest_ = TUTTI_TRY(device_.make_event());
   captured_ = TUTTI_TRY(device_.make_event());
   joins_ = TUTTI_TRY(device_.make_event());
+  serial_ = TUTTI_TRY(device_.make_event());
   return {};
 }
 
@@ -15,13 +16,30 @@ Status DeviceCallOrder::begin(DeviceStream callers, DeviceStream stream) {
   capture_ = TUTTI_TRY(device_.capture_of(callers));
   stream_ = stream;
   ++number_;
-  if (callers == stream) return {};
-  TUTTI_CHECK_OK(joins_->record(callers));
-  return joins_->hold(stream);
+  if (callers != stream) {
+    TUTTI_CHECK_OK(joins_->record(callers));
+    TUTTI_CHECK_OK(joins_->hold(stream));
+  }
+  return order_replays(stream);
 }
 
-// Records one event for all ranks, since each event costs device time. An event that other ranks share is not moved:
-// their later calls may run beside these.
+// The first call of a capture makes each replay wait for earlier calls and replays. Calls outside of captures wait for
+// earlier replays.
+Status DeviceCallOrder::order_replays(DeviceStream stream) {
+  if (capture_ == 0) return before_captures_ == nullptr ? Status() : serial_->hold(stream);
+  if (capture_ == captured_in_) return {};
+  if (before_captures_ == nullptr) before_captures_ = latest_;
+  TUTTI_CHECK_OK(before_captures_->hold_in_replays(stream));
+  return serial_->hold_in_replays(stream);
+}
+
+Status DeviceCallOrder::record_for_replays(DeviceStream stream) const {
+  if (capture_ != 0) return serial_->record_in_replays(stream);
+  return before_captures_ == nullptr ? Status() : serial_->record(stream);
+}
+
+// Records one event for all ranks, since each event costs device time. An event that other ranks or graphs share is not
+// moved: their later calls may run beside these.
 Status DeviceCallOrder::end_together(std::span<DeviceCallOrder* const> orders, DeviceStream stream) {
   std::shared_ptr<DeviceEvent> event = orders.front()->mark();
   const auto sharers =
@@ -31,6 +49,7 @@ Status DeviceCallOrder::end_together(std::span<DeviceCallOrder* const> orders, D
   for (DeviceCallOrder* order : orders) {
     (order->capture_ == 0 ? order->latest_ : order->captured_) = event;
     if (order->capture_ != 0) order->captured_in_ = order->capture_;
+    TUTTI_CHECK_OK(order->record_for_replays(stream));
   }
   return {};
 }

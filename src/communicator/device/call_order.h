@@ -1,6 +1,6 @@
 // Order of one rank's calls, which may be made in several streams and in captures. Calls run in the order in which they
-// are made: each waits for an event that follows the previous one. A capture sees only its own work, so programs must
-// order replays of graphs and other calls themselves.
+// are made: each waits for an event that follows the previous one. A replay of a graph counts as a call made when it is
+// enqueued. From the first capture on, a second event orders replays and other calls: both wait for it and record it.
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,19 @@ class DeviceCallOrder {
   DeviceStream stream() const { return stream_; }
 
  private:
+  Status order_replays(DeviceStream stream);
+  Status record_for_replays(DeviceStream stream) const;
   const std::shared_ptr<DeviceEvent>& mark() const { return capture_ == 0 ? latest_ : captured_; }
 
   Device& device_;
   std::shared_ptr<DeviceEvent> latest_;    // After the last call outside of a capture. Shared by ranks.
   std::shared_ptr<DeviceEvent> captured_;  // After the last call of a capture. Shared by ranks.
   std::unique_ptr<DeviceEvent> joins_;     // After the work in the caller's stream.
-  std::uint64_t capture_ = 0;              // Capture of the calls since the last begin(); 0: not captured.
-  std::uint64_t captured_in_ = 0;          // Capture that contains captured_.
+  std::unique_ptr<DeviceEvent> serial_;    // After the latest replay or call, once a call has been captured.
+  // After the last call before the first capture; null until then. It is not moved any more.
+  std::shared_ptr<DeviceEvent> before_captures_;
+  std::uint64_t capture_ = 0;      // Capture of the calls since the last begin(); 0: not captured.
+  std::uint64_t captured_in_ = 0;  // Capture that contains captured_.
   DeviceStream stream_ = nullptr;
   std::uint64_t number_ = 0;
 };

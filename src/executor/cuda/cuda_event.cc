@@ -15,6 +15,18 @@ Status CudaEvent::hold(DeviceStream stream) {
                      device_.name);
 }
 
+Status CudaEvent::record_in_replays(DeviceStream stream) {
+  const OnDevice here(static_cast<int>(device_.ordinal));
+  return cuda_status(cudaEventRecordWithFlags(event_.get(), static_cast<cudaStream_t>(stream), cudaEventRecordExternal),
+                     "cudaEventRecordWithFlags", device_.name);
+}
+
+Status CudaEvent::hold_in_replays(DeviceStream stream) {
+  const OnDevice here(static_cast<int>(device_.ordinal));
+  return cuda_status(cudaStreamWaitEvent(static_cast<cudaStream_t>(stream), event_.get(), cudaEventWaitExternal),
+                     "cudaStreamWaitEvent", device_.name);
+}
+
 Result<bool> CudaEvent::reached() {
   const OnDevice here(static_cast<int>(device_.ordinal));
   const cudaError_t error = cudaEventQuery(event_.get());

@@ -15,6 +15,8 @@ class CudaEvent final : public DeviceEvent {
 
   Status record(DeviceStream stream) override;
   Status hold(DeviceStream stream) override;
+  Status record_in_replays(DeviceStream stream) override;
+  Status hold_in_replays(DeviceStream stream) override;
   Result<bool> reached() override;
   // Elapsed nanoseconds until `later`, which must have been reached. Both events must record times.
   Result<std::int64_t> until_ns(const CudaEvent& later) const;

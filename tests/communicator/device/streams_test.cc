@@ -106,6 +106,45 @@ TEST_P(DeviceStreams, ReplayGraphs_BetweenOtherCalls) {
   }
 }
 
+// Holds a call back. A replay that is enqueued after it in another stream waits for it, and a later call for the
+// replay: each reads the output of the one before.
+TEST_P(DeviceStreams, OrderReplaysAndOtherCalls) {
+  constexpr Rank kRanks = 2;
+  constexpr std::uint32_t kCalls = 5;
+  DeviceRanks ranks(*rig_, kRanks);
+  std::int64_t* buffers[kCalls + 1][kRanks];
+  for (auto& row : buffers) {
+    for (Rank rank = 0; rank < kRanks; ++rank) row[rank] = ranks.take<std::int64_t>(kCount, 1);
+  }
+  const DeviceStream first[] = {ranks.stream(0), ranks.stream(0)};
+  const DeviceStream second[] = {ranks.stream(1), ranks.stream(1)};
+  const auto capture = [&](std::uint32_t i) {
+    EXPECT_TRUE(rig_->begin_capture(second[0]).ok());
+    EXPECT_TRUE(sum(ranks, buffers[i], buffers[i + 1], second).ok());
+    return rig_->end_capture(second[0]).value();
+  };
+  auto* words = ranks.take<std::uint32_t>(1);
+  ASSERT_TRUE(rig_->device().hold_until(words, 1, first[0]).ok());
+  ASSERT_TRUE(sum(ranks, buffers[0], buffers[1], first).ok());
+  const auto graph = capture(1);
+  const auto other = capture(3);
+  ASSERT_TRUE(graph->replay(second[0]).ok());
+  ASSERT_TRUE(sum(ranks, buffers[2], buffers[3], first).ok());
+  const DeviceStream third = rig_->make_stream();
+  ASSERT_TRUE(other->replay(third).ok());
+  ASSERT_TRUE(sum(ranks, buffers[4], buffers[5], second).ok());
+  store_release(words, 1U);
+  ranks.synchronize();
+  EXPECT_TRUE(rig_->synchronize(third).ok());
+  std::int64_t wanted = 2;
+  for (std::uint32_t i = 1; i <= kCalls; ++i, wanted *= kRanks) {
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      for (std::uint64_t k = 0; k < kCount; ++k) ASSERT_EQ(buffers[i][rank][k], wanted) << "call " << i;
+    }
+  }
+  rig_->destroy_stream(third);
+}
+
 // Changes the scalars in memory between replays of a graph. Each replay must read the new values.
 TEST_P(DeviceStreams, ReadScalar_WhenTheyRun) {
   constexpr Rank kRanks = 2;
