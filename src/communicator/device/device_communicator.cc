@@ -14,8 +14,9 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kLanesBytes = 5 << 20;  // To one peer, for both protocols.
-constexpr std::size_t kMaxReserved = 40 << 20;
+// Reserved for lanes between ranks on one device, by writer and in total.
+constexpr std::size_t kLanesOnOneDevice = 5 << 20;
+constexpr std::size_t kMaxOnOneDevice = 40 << 20;
 constexpr std::size_t kAutotunersBytes = 4 << 20;  // For images of candidates that autotuning tests.
 constexpr std::int64_t kPollUs = 50;               // Interval of polls of a device.
 
@@ -44,13 +45,14 @@ CommunicatorOptions message_options(const CommunicatorOptions& options) {
 
 }  // namespace
 
-// Prepares a communicator whose ranks have met, and reserves memory for most lanes. No effect if it is already
-// prepared.
+// Prepares a communicator whose ranks have met. Reserves memory for all lanes that peers in this process write: CUDA
+// maps new memory into the other devices, and may wait for kernels there that wait for this rank. Ranks on one device
+// access buffers directly and use few lanes. No effect if the communicator is already prepared.
 Status DeviceCommunicator::set_up_device() {
   if (reports_ != nullptr) return {};
-  std::size_t reserved = 0;
-  if (peers_.all_in_process() && ranks_ > 1)
-    reserved = std::min(peers_.writers_in_process() * kLanesBytes, kMaxReserved);
+  const std::size_t writers = peers_.writers_in_process();
+  std::size_t reserved = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
+                                                : writers * peers_.lanes().lanes_bytes();
   if (autotuning_ != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));

@@ -69,6 +69,24 @@ TEST(HostMemoryLanes, ConnectDevices_OfDifferentCpus) {
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_collectives(own, first, 2); });
 }
 
+// Allocating memory may wait for kernels of peers, which may wait for the rank that allocates.
+TEST(DeviceLanes, AreAllocated_WhenCommunicatorIsCreated) {
+  constexpr Rank kRanks = 4;
+  CommunicatorOptions options;
+  options.algorithm = "two_shot";
+  Islands islands(std::vector<HostDeviceOptions>(kRanks), 1, options);
+  islands.expect_right([](DeviceRanks& own, Rank first) -> std::string {
+    const std::size_t before = own[0].device_bytes();
+    for (const std::uint64_t count : {3U, 3'000'000U}) {
+      const Problem problem{.collective = Collective::all_reduce, .ranks = kRanks, .groups = {}};
+      const std::string complaint = run_collective(own, first, {problem, count, 1});
+      if (!complaint.empty()) return complaint;
+    }
+    EXPECT_EQ(own[0].device_bytes(), before);
+    return "right";
+  });
+}
+
 TEST(HostMemoryLanes, RejectLl) {
   CommunicatorOptions options;
   options.protocol = "LL";
