@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "src/base/atomic.h"
+#include "src/base/clock.h"
+#include "src/base/duration.h"
+#include "src/base/log.h"
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/planning/planning.h"
 #include "src/executor/proxy/proxy.h"
@@ -16,7 +19,10 @@ namespace {
 constexpr std::int64_t kDrainMs = 3000;
 constexpr int kDrainPollMs = 1;
 constexpr std::int64_t kReportNs = 200'000'000;  // A call without progress for this time is reported to other hosts.
-constexpr std::int64_t kRecordMs = 1000;         // Maximum wait for the record of a mismatched call.
+// A rank that has not made a call is logged after this time, or a quarter of the time limit if that is shorter.
+constexpr std::int64_t kLateMs = 30'000;
+constexpr std::int64_t kLateOfLimit = 4;
+constexpr std::int64_t kRecordMs = 1000;  // Maximum wait for the record of a mismatched call.
 constexpr const char* kNothingReceived = " has not reported it, and may be late, stopped or in another call";
 
 }  // namespace
@@ -54,8 +60,29 @@ Status DeviceMonitor::failure() {
   if (!board().failed()) {
     Status differ = compare_calls();
     if (!differ.ok()) return control_.fail(std::move(differ));
+    report_late_ranks();
   }
   return reports_ != nullptr && peers_.network() ? control_.failure(latest_call()) : control_.failure();
+}
+
+// Thread blocks cannot log, and may wait for a late rank without limit. Warns once per call. Omits ranks of other
+// hosts, whose calls are known only if they wait themselves.
+void DeviceMonitor::report_late_ranks() {
+  const std::uint64_t last = board().last(rank_);
+  const std::int64_t now = now_ns();
+  if (seen_call_.exchange(last) != last) seen_ns_ = now;
+  const std::int64_t limit_ms = control_.options().timeout_ms;
+  const std::int64_t late_ms = limit_ms > 0 ? std::min(limit_ms / kLateOfLimit, kLateMs) : kLateMs;
+  if (now - seen_ns_ < late_ms * 1'000'000 || late_call_ == last) return;
+  std::string late;
+  for (Rank peer = 0; peer < ranks_; ++peer) {
+    if (!board().is_remote(peer) && board().last(peer) < last)
+      late += (late.empty() ? "" : ", ") + std::to_string(peer);
+  }
+  const auto record = board().call(rank_, last);
+  if (late.empty() || !record || late_call_.exchange(last) == last) return;
+  log(LogLevel::warn, "%s #%llu: rank %u called it %s ago; not called yet by rank %s", describe(*record).c_str(),
+      static_cast<unsigned long long>(last), rank_, describe_ms(late_ms).c_str(), late.c_str());
 }
 
 // Compares the calls that are published on the board.

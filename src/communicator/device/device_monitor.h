@@ -60,6 +60,7 @@ class DeviceMonitor {
   Status receive_call(Rank peer, std::uint64_t sequence);
   Status explain(const KernelReport& report);
   Status compare_calls() const;
+  void report_late_ranks();
   std::string latest_call() const;
   std::string route_to(Rank peer) const;
 
@@ -69,9 +70,12 @@ class DeviceMonitor {
   const DeviceWindows& windows_;
   std::atomic<const KernelReports*> reports_{nullptr};  // Null until start(). For any thread.
   std::unique_ptr<Proxy> proxy_;                        // Null: all ranks are on one host.
-  std::uint64_t reported_call_ = 0;                     // Last call that the proxy reported to other hosts.
-  std::atomic<bool> messages_ = false;                  // The latest calls are messages.
-  std::atomic<std::uint32_t> expected_{0};              // Latest call that the proxy expects.
+  // Latest call of this rank that failure() has seen, since when, and the last call of which it has logged late ranks.
+  std::atomic<std::uint64_t> seen_call_{0}, late_call_{0};
+  std::atomic<std::int64_t> seen_ns_{0};
+  std::uint64_t reported_call_ = 0;         // Last call that the proxy reported to other hosts.
+  std::atomic<bool> messages_ = false;      // The latest calls are messages.
+  std::atomic<std::uint32_t> expected_{0};  // Latest call that the proxy expects.
 };
 
 }  // namespace tutti

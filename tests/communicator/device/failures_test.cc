@@ -2,6 +2,8 @@
 #include <atomic>
 #include <thread>
 
+#include "src/base/clock.h"
+#include "src/base/log.h"
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti::test {
@@ -45,6 +47,33 @@ TEST_P(DeviceFailures, NameMissingRank) {
          {"waited too long for rank 1", "all_reduce(5000 float32, sum) #", "rank 1 has not called it"});
   // The late call fails without waiting, and with the same error.
   expect(put(calls[1]), Code::timeout, {"rank 1 has not called it"});
+}
+
+std::atomic<int>& warnings() {
+  static std::atomic<int> logged;
+  return logged;
+}
+
+// Rank 1 calls only after rank 0 has logged that it is late.
+TEST_P(DeviceFailures, AreAnnounced_WhenRankIsLate) {
+  if (over_network()) GTEST_SKIP() << "calls of other hosts are not known";
+  warnings() = 0;
+  set_log_sink([](std::string_view line) {
+    if (line.find("rank 0 called it 100 ms ago; not called yet by rank 1") != std::string_view::npos) ++warnings();
+  });
+  CommunicatorOptions options;
+  options.timeout_ms = 400;
+  DeviceRanks ranks(*rig_, 3, options);
+  const auto calls = of_all(ranks);
+  for (const Rank rank : {0U, 2U}) ASSERT_TRUE(put(calls[rank]).ok());
+  const Deadline deadline = Deadline::after_ms(10'000);
+  while (warnings() == 0 && !deadline.passed()) ASSERT_TRUE(ranks[0].failure().ok());
+  EXPECT_TRUE(ranks[0].failure().ok());
+  ASSERT_TRUE(put(calls[1]).ok());
+  ranks.synchronize();
+  EXPECT_TRUE(ranks[0].failure().ok());
+  set_log_sink(nullptr);
+  EXPECT_EQ(warnings(), 1);
 }
 
 TEST_P(DeviceFailures, ReportBothCalls_WhenTheyDiffer) {
