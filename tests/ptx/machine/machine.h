@@ -1,0 +1,119 @@
+// A machine that executes PTX on a thread of its own: the kernels of all devices of a process. Its memory model is
+// weaker than that of any GPU, and its scheduler is unfair. The CUDA runtime's rules (streams, events, loading) are not
+// here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/base/status.h"
+#include "tests/ptx/machine/memory.h"
+#include "tests/ptx/machine/module.h"
+
+namespace tutti::ptx {
+
+struct Extent {
+  std::uint32_t x = 1, y = 1, z = 1;
+};
+
+// Defaults: a small H100.
+struct DeviceLimits {
+  std::uint32_t multiprocessors = 8;
+  std::uint32_t threads_per_multiprocessor = 2048;
+  std::uint32_t blocks_per_multiprocessor = 32;
+  std::uint32_t registers_per_multiprocessor = 65536;
+  std::uint32_t shared_bytes_per_multiprocessor = 233472;
+  std::uint32_t shared_bytes_per_block = 232448;
+  std::uint32_t reserved_shared_bytes = 1024;  // Per thread block.
+};
+
+enum class FaultKind : std::uint8_t {
+  launch,  // Invalid configuration; start() reports it.
+  bounds,  // No registered memory.
+  use_after_free,
+  access_denied,  // Another device's memory without peer access.
+  alignment,
+  state_space,    // For example, ld.global of shared memory.
+  uninitialised,  // Register or memory.
+  mask,           // A member mask without the executing thread, or with threads that exited.
+  barrier,        // Divergent or inconsistent barrier.
+  race,
+  deadlock,
+  trap,  // trap, or an instruction with an undefined result.
+};
+const char* name(FaultKind kind);
+
+struct Fault {
+  FaultKind kind = FaultKind::launch;
+  std::string text;  // Kernel, block, thread, PTX line, source line, and what happened. Ends with the machine's seed.
+};
+
+struct KernelLaunch {
+  std::shared_ptr<const Module> module;
+  std::string kernel;
+  Extent grid, block;
+  std::uint32_t dynamic_shared_bytes = 0;
+  std::vector<std::byte> parameters;  // KernelInfo::parameter_bytes
+  bool cooperative = false;           // All thread blocks become resident at once.
+};
+
+struct MachineOptions {
+  std::uint64_t seed = 1;
+  bool detects_races = true;
+  bool buffers_stores = true;  // Stores become visible late and out of order.
+  bool loads_stale = true;     // Loads may return old values.
+  // All running kernels fault if for so many milliseconds each of them only waits. 0: never.
+  std::int64_t deadlock_ms = 60'000;
+};
+
+struct MachineCounters {
+  std::uint64_t instructions = 0;  // Per thread.
+  std::uint64_t warp_instructions = 0;
+  std::uint64_t launches = 0;
+  std::uint64_t stale_loads = 0;
+  std::uint64_t late_stores = 0;  // Stores that waited in a buffer.
+};
+
+// Called on the machine's thread, once per launch. Must not block on the machine; may call start().
+using LaunchDone = std::function<void(const std::optional<Fault>&)>;
+
+class Machine {
+ public:
+  // `space` must live longer. limits[d] describes device d.
+  Machine(AddressSpace& space, std::vector<DeviceLimits> limits, MachineOptions options = {});
+
+  // Stops running kernels; their LaunchDone receive a fault of kind launch.
+  ~Machine();
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  // Queues a launch on the module's device. Thread-safe; returns at once. Thread blocks start in the order of start()
+  // as soon as they fit on the device. Fails if the configuration can never run; `done` is not called then. All memory
+  // accesses of kernels whose LaunchDone has begun happen before those of kernels that start() launches later.
+  Status start(KernelLaunch launch, LaunchDone done);
+
+  // Thread blocks of this kind that fit on a multiprocessor at the same time. 0: never.
+  std::uint32_t blocks_per_multiprocessor(const Module& module, const KernelInfo& kernel, std::uint32_t threads,
+                                          std::uint32_t dynamic_shared_bytes) const;
+
+  // True if launches wait or run. Thread-safe.
+  bool busy() const;
+  // True if a launch waits or runs on this device. Thread-safe.
+  bool busy(int device) const;
+
+  // Value of %globaltimer. It advances with the instructions, and with real time while kernels only wait. Thread-safe.
+  std::uint64_t now_ns() const;
+
+  MachineCounters counters() const;
+
+ private:
+  struct Thread;
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace tutti::ptx
