@@ -55,13 +55,15 @@ class AddressSpace {
 
   // The rest is for the machine.
 
-  // What changed since the last call. The machine forgets accesses to these addresses.
+  // Changes since the last call. The machine forgets accesses to these addresses.
   struct Change {
     enum class Kind : std::uint8_t { added, removed, written } kind = Kind::added;
     std::uintptr_t begin = 0, end = 0;
     bool tracks_uninitialised = false;
   };
   std::vector<Change> take_changes();
+
+  std::vector<MemoryRange> ranges() const;  // Sorted.
 
   // Changes whenever a range is added, removed or changed.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }

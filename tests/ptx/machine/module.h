@@ -70,7 +70,7 @@ class Module {
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 
-  const Program& program() const { return *program_; }
+  const std::shared_ptr<const Program>& program() const { return program_; }
   int device() const { return device_; }
   std::byte* find_variable(std::string_view name) const;                   // Null if there is none.
   const std::vector<std::byte*>& addresses() const { return addresses_; }  // As in Program::variables().
