@@ -1,0 +1,115 @@
+// Happens-before, by vector clocks in two levels. A thread block's epoch counts barriers of all its threads: what
+// happened in earlier epochs is known to the whole block. Within an epoch, a thread's clock counts its releases.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "tests/ptx/machine/code.h"
+
+namespace tutti::ptx {
+
+// When and where a thread did something.
+struct Event {
+  std::uint32_t block = 0;  // Number of the thread block, over all launches; 0: none.
+  std::uint32_t epoch = 0;
+  std::uint32_t clock = 0;
+  std::uint16_t thread = 0;  // Index in the block.
+};
+
+struct KnownBlock {
+  std::uint32_t block = 0, epochs = 0;  // Epochs before `epochs` are known.
+};
+struct KnownThread {
+  std::uint64_t key = 0;  // Block and thread.
+  std::uint32_t epoch = 0, clock = 0;
+  static std::uint64_t key_of(std::uint32_t block, std::uint32_t thread) { return std::uint64_t{block} << 16 | thread; }
+};
+
+// Knowledge of a thread about other threads. Immutable once it is shared.
+struct View {
+  std::uint32_t references = 0;
+  std::uint64_t ended = 0;           // Launches that ended up to this stamp are known.
+  std::uint64_t floor = 0;           // Values that were overwritten up to this number of stores must not be read.
+  std::vector<KnownBlock> blocks;    // Sorted.
+  std::vector<KnownThread> threads;  // Sorted.
+};
+
+// Reference to a view, for one thread of the host.
+class ViewRef {
+ public:
+  ViewRef() = default;
+  explicit ViewRef(View view) : view_(new View(std::move(view))) { ++view_->references; }
+  ViewRef(const ViewRef& other) : view_(other.view_) {
+    if (view_ != nullptr) ++view_->references;
+  }
+  ViewRef(ViewRef&& other) noexcept : view_(std::exchange(other.view_, nullptr)) {}
+  ViewRef& operator=(ViewRef other) noexcept {
+    std::swap(view_, other.view_);
+    return *this;
+  }
+  ~ViewRef() {
+    if (view_ != nullptr && --view_->references == 0) delete view_;
+  }
+  const View* operator->() const { return view_; }
+  const View& operator*() const { return *view_; }
+  explicit operator bool() const { return view_ != nullptr; }
+  bool operator==(const ViewRef& other) const { return view_ == other.view_; }
+
+ private:
+  View* view_ = nullptr;
+};
+
+// State of a thread's synchronization.
+struct ThreadClocks {
+  ViewRef view;     // Never null.
+  ViewRef pending;  // Views that relaxed loads saw; an acquire fence adds them to `view`.
+  ViewRef fenced;   // The view at the last release fence; later relaxed stores publish it.
+  Scope fence_scope = Scope::block;
+  bool pending_outside = false;
+  std::uint32_t clock = 1;
+};
+
+struct BlockRecord {
+  std::uint64_t ended = 0;  // Stamp of the launch's end; 0: it runs.
+  std::uint32_t launch = 0;
+  int device = 0;
+};
+
+// All thread blocks of the machine's life, by number.
+class Clocks {
+ public:
+  Clocks() { records_.emplace_back(); }
+
+  std::uint32_t add_block(std::uint32_t launch, int device);
+  void end_block(std::uint32_t block, std::uint64_t stamp) { records_[block].ended = stamp; }
+  const BlockRecord& record(std::uint32_t block) const { return records_[block]; }
+
+  // True if `event` happens before what the thread `self`, which is at `now` and has `view`, does next.
+  bool ordered(const Event& event, const Event& now, const View& view) const {
+    if (event.block == now.block) {
+      if (event.thread == now.thread || event.epoch < now.epoch) return true;
+    }
+    return knows(event, view);
+  }
+
+  // Both views. Returns `a` itself if it contains `b`.
+  ViewRef join(const ViewRef& a, const ViewRef& b) const;
+
+  // The view, and what the thread did up to `now`.
+  ViewRef with_self(const ViewRef& view, const Event& now) const;
+
+  // True if two accesses with these scopes synchronize.
+  bool in_scope(std::uint32_t block, Scope scope, std::uint32_t other_block, Scope other_scope) const;
+
+ private:
+  bool knows(const Event& event, const View& view) const;
+  bool is_known(std::uint32_t block, std::uint64_t ended) const {
+    return records_[block].ended != 0 && records_[block].ended <= ended;
+  }
+
+  std::vector<BlockRecord> records_;
+};
+
+}  // namespace tutti::ptx

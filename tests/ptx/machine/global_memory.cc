@@ -1,0 +1,243 @@
+#include "tests/ptx/machine/global_memory.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tests/ptx/machine/words.h"
+
+namespace tutti::ptx {
+namespace {
+
+std::string hexadecimal(std::uint64_t value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(value));
+  return text;
+}
+
+bool acquires(Order order) {
+  return order == Order::acquire || order == Order::acquire_release || order == Order::sequential;
+}
+
+std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
+
+}  // namespace
+
+bool is_strong(Order order) { return order != Order::weak; }
+
+GlobalMemory::GlobalMemory(AddressSpace& space, Clocks& clocks, const MachineOptions& options, Random& random)
+    : space_(space), clocks_(clocks), options_(options), random_(random), history_(1024), outside_(View()) {}
+
+void GlobalMemory::refresh() {
+  const std::uint64_t version = space_.version();
+  if (version == version_) return;
+  version_ = version;
+  using Change = AddressSpace::Change;
+  for (const Change& change : space_.take_changes()) {
+    if (change.kind == Change::Kind::written) {
+      shadow_.mark_written(change.begin, change.end);
+    } else {
+      shadow_.forget(change.begin, change.end, false);
+    }
+  }
+  ranges_.clear();
+  for (const MemoryRange& each : space_.ranges()) {
+    const auto begin = reinterpret_cast<std::uint64_t>(each.begin);
+    ranges_.push_back({begin, begin + each.bytes, each.devices, each.tracks_uninitialised});
+  }
+  last_range_ = 0;
+}
+
+Event GlobalMemory::event_of(const Block& block, std::uint32_t warp, std::uint32_t lane) const {
+  return {block.number, block.epoch, block.warps[warp].threads[lane].clock,
+          static_cast<std::uint16_t>(warp * 32 + lane)};
+}
+
+void GlobalMemory::raise_bounds(const Access& access, std::uint32_t lane) const {
+  const std::uint64_t address = access.addresses[lane];
+  const unsigned bytes = access.in.bytes * access.in.count;
+  std::string text = "accesses " + std::to_string(bytes) + " bytes at " + hexadecimal(address) + ", ";
+  if (const auto freed = space_.find_freed(pointer(address)))
+    throw Raised{FaultKind::use_after_free, text + "which were freed (" + freed->name + ")", lane};
+  const CachedRange* before = nullptr;
+  for (const CachedRange& each : ranges_) {
+    if (each.begin <= address) before = &each;
+  }
+  if (before == nullptr) throw Raised{FaultKind::bounds, text + "which is not registered", lane};
+  const auto range = space_.find(pointer(before->begin));
+  text += std::to_string(address - before->begin) + " bytes into " + std::to_string(before->end - before->begin) +
+          " bytes at " + hexadecimal(before->begin) + (range && !range->name.empty() ? " (" + range->name + ")" : "");
+  throw Raised{FaultKind::bounds, text, lane};
+}
+
+const GlobalMemory::CachedRange& GlobalMemory::range_of(const Access& access, std::uint32_t lane) {
+  const std::uint64_t address = access.addresses[lane];
+  const std::uint64_t end = address + access.in.bytes * access.in.count;
+  if (last_range_ < ranges_.size()) {
+    const CachedRange& last = ranges_[last_range_];
+    if (address >= last.begin && end <= last.end) return last;
+  }
+  const auto next = std::upper_bound(ranges_.begin(), ranges_.end(), address,
+                                     [](std::uint64_t wanted, const CachedRange& range) { return wanted < range.end; });
+  if (next == ranges_.end() || address < next->begin || end > next->end) raise_bounds(access, lane);
+  last_range_ = static_cast<std::size_t>(next - ranges_.begin());
+  return *next;
+}
+
+void GlobalMemory::check_ranges(const Access& access, bool writes) {
+  const unsigned bytes = access.in.bytes * access.in.count;
+  const int device = access.block.running->launch.module->device();
+  for (std::uint32_t left = access.mask; left != 0; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+    const CachedRange& range = range_of(access, lane);
+    if (access.addresses[lane] % bytes != 0)
+      throw Raised{FaultKind::alignment,
+                   "address " + hexadecimal(access.addresses[lane]) + " is not a multiple of " + std::to_string(bytes),
+                   lane};
+    if ((range.devices >> device & 1) == 0)
+      throw Raised{FaultKind::access_denied,
+                   "device " + std::to_string(device) + " has no access to " + hexadecimal(access.addresses[lane]),
+                   lane};
+    if (!range.tracks) continue;
+    for (unsigned done = 0; done < bytes; done += 8) {
+      Granule& granule = shadow_.at(access.addresses[lane] + done);
+      const std::uint8_t mask = byte_mask(access.addresses[lane] + done, bytes - done);
+      if (writes) granule.written |= mask;
+      if (!writes && (granule.written & mask) == 0)
+        throw Raised{FaultKind::uninitialised,
+                     "reads memory at " + hexadecimal(access.addresses[lane] + done) + " that was never written", lane};
+    }
+  }
+}
+
+void GlobalMemory::check_race(const Access& access, Shadow& shadow, std::uint32_t lane, bool writes) {
+  const unsigned bytes = access.in.bytes * access.in.count;
+  const Event now = event_of(access.block, access.warp_index, lane);
+  Cell cell;
+  cell.block = now.block;
+  cell.epoch = now.epoch;
+  cell.clock = now.clock;
+  cell.thread = now.thread;
+  cell.site = access.pc;
+  cell.writes = writes;
+  cell.strong = is_strong(access.in.order);
+  cell.locked = access.in.kind == Kind::atomic;
+  cell.scope = access.in.order == Order::volatile_ ? Scope::system : access.in.scope;
+  const View& view = *access.warp.threads[lane].view;
+  for (unsigned done = 0; done < bytes; done += 8) {
+    const std::uint64_t address = access.addresses[lane] + done;
+    cell.bytes = byte_mask(address, bytes - done);
+    const auto other = record_access(shadow.at(address), cell, view, clocks_);
+    if (other) throw RaisedRace{*other, cell, address, lane};
+  }
+}
+
+void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t lane, std::uint64_t value) {
+  ThreadClocks& thread = access.warp.threads[lane];
+  const std::uint64_t address = access.addresses[lane];
+  const bool now = acquires(access.in.order);
+  const Scope scope = access.in.order == Order::volatile_ ? Scope::system : access.in.scope;
+  const Publication* const found = shadow.at(address).published ? shadow.find_publication(address) : nullptr;
+  if (found != nullptr && found->value == value) {
+    if (!found->view || !clocks_.in_scope(found->block, found->scope, access.block.number, scope)) return;
+    ViewRef& view = now ? thread.view : thread.pending;
+    view = clocks_.join(view, found->view);
+    return;
+  }
+  if (&shadow != &shadow_ || scope != Scope::system) return;
+  if (!now) {
+    thread.pending_outside = true;
+    return;
+  }
+  View view = *clocks_.join(thread.view, outside_);
+  view.references = 0;
+  view.floor = stores_;
+  thread.view = ViewRef(std::move(view));
+}
+
+ViewRef GlobalMemory::published_by(const Access& access, std::uint32_t lane, Scope& scope) {
+  ThreadClocks& thread = access.warp.threads[lane];
+  const Order order = access.in.order;
+  scope = access.in.scope;
+  ViewRef view;
+  if (order == Order::release || order == Order::acquire_release || order == Order::sequential) {
+    view = clocks_.with_self(thread.view, event_of(access.block, access.warp_index, lane));
+    ++thread.clock;
+  } else if (is_strong(order) && thread.fenced) {
+    view = thread.fenced;
+    scope = std::min(scope, thread.fence_scope);
+  }
+  if (view && scope == Scope::system) outside_ = clocks_.join(outside_, view);
+  return view;
+}
+
+void GlobalMemory::load(Access& access) {
+  check_ranges(access, false);
+  for (std::uint32_t left = access.mask; left != 0; left &= left - 1)
+    load_lane(access, static_cast<std::uint32_t>(__builtin_ctz(left)));
+}
+
+void GlobalMemory::load_lane(Access& access, std::uint32_t lane) {
+  const Instruction& in = access.in;
+  if (options_.detects_races) check_race(access, shadow_, lane, false);
+  const unsigned bytes = in.bytes * in.count;
+  const auto order = acquires(in.order) ? std::memory_order_acquire : std::memory_order_relaxed;
+  std::array<std::uint64_t, 4>& data = access.data[lane];
+  load_words(access.addresses[lane], bytes, in.bytes == 16, data.data(), order);
+  if (!access.block.buffer.stores.empty() && load_pending(access, lane)) return;
+  if (load_stale(access, lane)) return;
+  if (!is_strong(in.order)) return;
+  if (options_.loads_stale) see_newest(access, lane);
+  if (in.count == 1 && in.bytes <= 8) acquire(access, shadow_, lane, data[0]);
+  access.warp.polled_address = access.addresses[lane];
+  access.warp.polled_value = data[0];
+  access.warp.polled_pc = access.pc;
+}
+
+void GlobalMemory::atomic(Access& access, std::uint32_t lane) {
+  const Instruction& in = access.in;
+  const std::uint64_t address = access.addresses[lane];
+  if (options_.detects_races) check_race(access, shadow_, lane, true);
+  Scope scope = in.scope;
+  const ViewRef view = published_by(access, lane, scope);
+  if (view) drain_visible(access.block, access.warp_index, 1U << lane);
+  drain_overlapping(access.block, address, in.bytes);
+  const std::uint64_t granule = load_granule(address);
+  const std::uint64_t operand = access.data[lane][0], other = access.data[lane][1];
+  const std::uint64_t old = change_word(in, address, operand, other);
+  access.data[lane][0] = old;
+  const std::uint64_t now = load_word(address, in.bytes, std::memory_order_relaxed);
+  ++stores_;
+  if (now != old) ++changes_;
+  const bool wrote = !(in.action == static_cast<std::uint8_t>(Atomic::compare) && old != operand);
+  const Publication* const found = shadow_.at(address).published ? shadow_.find_publication(address) : nullptr;
+  const ViewRef earlier = found != nullptr && found->value == old ? found->view : ViewRef();
+  acquire(access, shadow_, lane, old);
+  if (!wrote) return;
+  if (options_.loads_stale) remember(address, granule, event_of(access.block, access.warp_index, lane));
+  shadow_.at(address).published = true;
+  shadow_.publish(address) = {result_of(in, old, operand, other), clocks_.join(earlier, view), scope,
+                              access.block.number};
+}
+
+void GlobalMemory::fence(Block& block, std::uint32_t warp, std::uint32_t mask, const Instruction& in) {
+  drain_visible(block, warp, mask);
+  for (std::uint32_t left = mask; left != 0; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+    ThreadClocks& thread = block.warps[warp].threads[lane];
+    if (thread.pending) thread.view = clocks_.join(thread.view, thread.pending);
+    if (thread.pending_outside && in.scope == Scope::system) thread.view = clocks_.join(thread.view, outside_);
+    thread.pending = {};
+    thread.pending_outside = false;
+    if (in.order == Order::sequential) {
+      View view = *thread.view;
+      view.references = 0;
+      view.floor = stores_;
+      thread.view = ViewRef(std::move(view));
+    }
+    thread.fenced = clocks_.with_self(thread.view, event_of(block, warp, lane));
+    thread.fence_scope = in.scope;
+    ++thread.clock;
+  }
+}
+
+}  // namespace tutti::ptx

@@ -1,0 +1,101 @@
+// Memory of the process as kernels see it: checks, store buffers, old values, atomics, and races.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tests/ptx/machine/block.h"
+#include "tests/ptx/machine/random.h"
+
+namespace tutti::ptx {
+
+// One memory instruction of a warp.
+struct Access {
+  Block& block;
+  Warp& warp;
+  const Instruction& in;
+  std::uint32_t warp_index = 0;
+  std::uint32_t pc = 0;
+  std::uint32_t mask = 0;
+  std::array<std::uint64_t, 32> addresses;
+  std::array<std::array<std::uint64_t, 4>, 32> data;  // [thread], in memory order.
+};
+
+bool is_strong(Order order);
+
+// Values that stores overwrote recently. A load that is not ordered after the store may still return them.
+struct Overwritten {
+  std::uint64_t granule = 0, value = 0;
+  std::uint64_t number = 0;  // Number of the store, over all.
+  Event writer;
+  std::uint16_t older = 0;  // The value before.
+  std::uint8_t seen_by = 0;
+  std::array<std::uint32_t, 4> seen{};  // Blocks that saw what the store wrote.
+};
+
+class GlobalMemory {
+ public:
+  GlobalMemory(AddressSpace& space, Clocks& clocks, const MachineOptions& options, Random& random);
+
+  void refresh();  // Follows changes of the address space.
+
+  // Each of these throws Raised.
+  void load(Access& access);
+  void store(Access& access);
+  void atomic(Access& access, std::uint32_t lane);  // data[lane]: operands; then the old value in [0].
+  void check_ranges(const Access& access, bool writes);
+  // Race detection of one thread's access, in global or shared memory.
+  void check_race(const Access& access, Shadow& shadow, std::uint32_t lane, bool writes);
+  void acquire(const Access& access, Shadow& shadow, std::uint32_t lane, std::uint64_t value);
+  ViewRef published_by(const Access& access, std::uint32_t lane, Scope& scope);
+
+  void fence(Block& block, std::uint32_t warp, std::uint32_t mask, const Instruction& in);
+
+  void drain_some(Block& block);  // One pending store, in any order that coherence allows.
+  void drain_all(Block& block);
+  void show_to_block(Block& block);
+
+  std::uint64_t stores() const { return stores_; }
+  std::uint64_t changes() const { return changes_; }  // Stores that changed memory.
+  std::uint64_t stale_loads() const { return stale_loads_; }
+  std::uint64_t late_stores() const { return late_stores_; }
+  ViewRef outside() const { return outside_; }
+  Event event_of(const Block& block, std::uint32_t warp, std::uint32_t lane) const;
+  Clocks& clocks() { return clocks_; }
+
+ private:
+  struct CachedRange {
+    std::uint64_t begin = 0, end = 0, devices = 0;
+    bool tracks = false;
+  };
+  const CachedRange& range_of(const Access& access, std::uint32_t lane);
+  [[noreturn]] void raise_bounds(const Access& access, std::uint32_t lane) const;
+  void load_lane(Access& access, std::uint32_t lane);
+  bool load_pending(Access& access, std::uint32_t lane);
+  bool load_stale(Access& access, std::uint32_t lane);
+  void see_newest(const Access& access, std::uint32_t lane);
+  bool may_skip(const Overwritten& value, const Event& now, const View& view) const;
+  void drain(Block& block, std::size_t index, std::uint32_t mask);
+  void drain_lane(Block& block, PendingStore& store, std::uint32_t lane);
+  void drain_visible(Block& block, std::uint32_t warp, std::uint32_t mask);
+  void drain_overlapping(Block& block, std::uint64_t address, std::uint32_t bytes);
+  void remember(std::uint64_t address, std::uint64_t granule, const Event& writer);
+  void remove_empty(Block& block);
+  void count_parts(Block& block, const PendingStore& store, std::uint32_t mask, int by);
+
+  AddressSpace& space_;
+  Clocks& clocks_;
+  const MachineOptions& options_;
+  Random& random_;
+  Shadow shadow_;
+  std::vector<CachedRange> ranges_;
+  std::size_t last_range_ = 0;
+  std::uint64_t version_ = 0;
+  std::vector<Overwritten> history_;
+  std::uint16_t next_history_ = 1;
+  ViewRef outside_;  // Knowledge of the host and of other processes.
+  std::uint64_t stores_ = 0, changes_ = 0, stale_loads_ = 0, late_stores_ = 0;
+};
+
+}  // namespace tutti::ptx

@@ -1,0 +1,238 @@
+// Pending stores and overwritten values of global memory.
+#include <algorithm>
+
+#include "tests/ptx/machine/global_memory.h"
+#include "tests/ptx/machine/words.h"
+
+namespace tutti::ptx {
+namespace {
+
+bool overlap(const PendingStore& a, const PendingStore& b) { return a.low < b.high && b.low < a.high; }
+
+template <typename F>
+void each_lane(std::uint32_t mask, F&& run) {
+  for (; mask != 0; mask &= mask - 1) run(static_cast<std::uint32_t>(__builtin_ctz(mask)));
+}
+
+// Copies the bytes that a store and a load share.
+void overlay(std::uint64_t from_address, const void* from, unsigned from_bytes, std::uint64_t to_address, void* to,
+             unsigned to_bytes) {
+  const std::uint64_t begin = std::max(from_address, to_address);
+  const std::uint64_t end = std::min(from_address + from_bytes, to_address + to_bytes);
+  if (begin >= end) return;
+  std::memcpy(static_cast<std::byte*>(to) + (begin - to_address),
+              static_cast<const std::byte*>(from) + (begin - from_address), end - begin);
+}
+
+}  // namespace
+
+void GlobalMemory::count_parts(Block& block, const PendingStore& store, std::uint32_t mask, int by) {
+  each_lane(mask, [&](std::uint32_t lane) {
+    for (unsigned done = 0; done < store.bytes; done += 8) {
+      std::uint16_t& count = block.buffer.filter[StoreBuffer::hash(store.addresses[lane] + done)];
+      count = static_cast<std::uint16_t>(count + by);
+    }
+  });
+}
+
+void GlobalMemory::store(Access& access) {
+  check_ranges(access, true);
+  const Instruction& in = access.in;
+  auto store = std::make_unique<PendingStore>();
+  store->mask = access.mask;
+  store->warp = static_cast<std::uint8_t>(access.warp_index);
+  store->bytes = static_cast<std::uint8_t>(in.bytes * in.count);
+  store->unit = in.bytes == 16 ? 16 : std::min<std::uint8_t>(8, store->bytes);
+  store->is_strong = is_strong(in.order);
+  store->is_whole = in.order == Order::volatile_;
+  store->scope = in.order == Order::volatile_ ? Scope::system : in.scope;
+  store->epoch = access.block.epoch;
+  store->addresses = access.addresses;
+  store->data = access.data;
+  store->low = ~std::uint64_t{0};
+  bool releases = false;
+  each_lane(access.mask, [&](std::uint32_t lane) {
+    if (options_.detects_races) check_race(access, shadow_, lane, true);
+    store->low = std::min(store->low, access.addresses[lane]);
+    store->high = std::max(store->high, access.addresses[lane] + store->bytes);
+    store->clocks[lane] = access.warp.threads[lane].clock;
+    if (!store->is_strong) return;
+    Scope scope = store->scope;
+    ViewRef view = published_by(access, lane, scope);
+    if (!view) return;
+    store->views.resize(32);
+    store->views[lane] = std::move(view);
+    store->scope = scope;
+    releases = true;
+  });
+  if (releases && in.order == Order::release) drain_visible(access.block, access.warp_index, access.mask);
+  StoreBuffer& buffer = access.block.buffer;
+  count_parts(access.block, *store, store->mask, 1);
+  buffer.stores.push_back(std::move(store));
+  if (!options_.buffers_stores) return drain_all(access.block);
+  ++late_stores_;
+  while (buffer.stores.size() > buffer.capacity) drain_some(access.block);
+}
+
+bool GlobalMemory::load_pending(Access& access, std::uint32_t lane) {
+  const std::uint64_t address = access.addresses[lane];
+  const unsigned bytes = access.in.bytes * access.in.count;
+  const StoreBuffer& buffer = access.block.buffer;
+  bool possible = false;
+  for (unsigned done = 0; done < bytes; done += 8)
+    possible = possible || buffer.filter[StoreBuffer::hash(address + done)] != 0;
+  if (!possible) return false;
+  bool found = false;
+  for (const auto& store : buffer.stores) {
+    if (address >= store->high || address + bytes <= store->low) continue;
+    const std::uint32_t own = store->warp == access.warp_index ? 1U << lane : 0;
+    each_lane(store->mask & (store->shown_to_block ? ~0U : own), [&](std::uint32_t from) {
+      if (store->addresses[from] >= address + bytes || address >= store->addresses[from] + store->bytes) return;
+      overlay(store->addresses[from], store->data[from].data(), store->bytes, address, access.data[lane].data(), bytes);
+      found = true;
+    });
+  }
+  return found;
+}
+
+void GlobalMemory::drain_lane(Block& block, PendingStore& store, std::uint32_t lane) {
+  const std::uint64_t address = store.addresses[lane];
+  const Event writer = {block.number, store.epoch, store.clocks[lane],
+                        static_cast<std::uint16_t>(store.warp * 32 + lane)};
+  std::uint64_t old[4] = {};
+  load_words(address, store.bytes, false, old, std::memory_order_relaxed);
+  if (options_.loads_stale && store.bytes <= 8) remember(address, load_granule(address), writer);
+  const bool published = !store.views.empty() && store.views[lane];
+  const auto order = store.is_strong ? std::memory_order_release : std::memory_order_relaxed;
+  store_words(address, store.bytes, store.unit == 16, store.data[lane].data(), order);
+  ++stores_;
+  std::uint64_t now[4] = {};
+  load_words(address, store.bytes, false, now, std::memory_order_relaxed);
+  if (std::memcmp(old, now, sizeof now) != 0) ++changes_;
+  if (!store.is_strong || store.bytes > 8) return;
+  shadow_.at(address).published = true;
+  const std::uint64_t mask = store.bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * store.bytes)) - 1;
+  shadow_.publish(address) = {store.data[lane][0] & mask, published ? store.views[lane] : ViewRef(), store.scope,
+                              block.number};
+}
+
+void GlobalMemory::drain(Block& block, std::size_t index, std::uint32_t mask) {
+  PendingStore& store = *block.buffer.stores[index];
+  mask &= store.mask;
+  each_lane(mask, [&](std::uint32_t lane) { drain_lane(block, store, lane); });
+  count_parts(block, store, mask, -1);
+  store.mask &= ~mask;
+}
+
+void GlobalMemory::remove_empty(Block& block) {
+  std::erase_if(block.buffer.stores, [](const auto& store) { return store->mask == 0; });
+}
+
+// Threads see their own stores, and those that a barrier showed them.
+void GlobalMemory::drain_visible(Block& block, std::uint32_t warp, std::uint32_t mask) {
+  for (std::size_t i = 0; i < block.buffer.stores.size(); ++i) {
+    const PendingStore& store = *block.buffer.stores[i];
+    std::uint32_t visible = store.shown_to_block ? ~0U : store.warp == warp ? mask : 0;
+    if (store.is_whole && (visible & store.mask) != 0) visible = ~0U;
+    drain(block, i, visible);
+  }
+  remove_empty(block);
+}
+
+void GlobalMemory::drain_overlapping(Block& block, std::uint64_t address, std::uint32_t bytes) {
+  if (block.buffer.filter[StoreBuffer::hash(address)] == 0) return;
+  for (std::size_t i = 0; i < block.buffer.stores.size(); ++i) {
+    const PendingStore& store = *block.buffer.stores[i];
+    if (address < store.high && store.low < address + bytes) drain(block, i, ~0U);
+  }
+  remove_empty(block);
+}
+
+void GlobalMemory::drain_some(Block& block) {
+  auto& stores = block.buffer.stores;
+  if (stores.empty()) return;
+  std::size_t chosen = random_.below(static_cast<std::uint32_t>(stores.size()));
+  for (std::size_t older = 0; older < chosen; ++older) {
+    if (!overlap(*stores[older], *stores[chosen])) continue;
+    chosen = older;  // Stores to the same bytes keep their order.
+    older = ~std::size_t{0};
+  }
+  std::uint32_t mask = ~0U;
+  if (!stores[chosen]->is_whole && random_.one_in(4)) mask = static_cast<std::uint32_t>(random_.next() >> 32);
+  drain(block, chosen, mask);
+  remove_empty(block);
+}
+
+void GlobalMemory::drain_all(Block& block) {
+  while (!block.buffer.stores.empty()) drain_some(block);
+}
+
+void GlobalMemory::show_to_block(Block& block) {
+  for (const auto& store : block.buffer.stores) store->shown_to_block = true;
+}
+
+void GlobalMemory::remember(std::uint64_t address, std::uint64_t granule, const Event& writer) {
+  Granule& shadow = shadow_.at(address);
+  const std::uint16_t index = next_history_;
+  next_history_ = static_cast<std::uint16_t>(next_history_ + 1U < history_.size() ? next_history_ + 1 : 1);
+  Overwritten& entry = history_[index];
+  entry = {};
+  entry.granule = address & ~7ULL;
+  entry.value = granule;
+  entry.number = stores_ + 1;
+  entry.writer = writer;
+  entry.older = shadow.history;
+  shadow.history = index;
+}
+
+bool GlobalMemory::may_skip(const Overwritten& value, const Event& now, const View& view) const {
+  if (value.number <= view.floor || value.seen_by == value.seen.size()) return false;
+  for (std::uint8_t i = 0; i < value.seen_by; ++i) {
+    if (value.seen[i] == now.block) return false;
+  }
+  return !clocks_.ordered(value.writer, now, view);
+}
+
+// Returns an old value now and then. Volatile and acquire loads return the newest one.
+bool GlobalMemory::load_stale(Access& access, std::uint32_t lane) {
+  const Instruction& in = access.in;
+  if (!options_.loads_stale || in.bytes > 8 || in.count != 1) return false;
+  if (in.order != Order::weak && in.order != Order::relaxed) return false;
+  const std::uint64_t address = access.addresses[lane];
+  std::uint16_t index = shadow_.at(address).history;
+  if (index == 0 || !random_.one_in(4)) return false;
+  const Event now = event_of(access.block, access.warp_index, lane);
+  const View& view = *access.warp.threads[lane].view;
+  const Overwritten* chosen = nullptr;
+  for (std::uint64_t younger = ~std::uint64_t{0}; index != 0; index = history_[index].older) {
+    const Overwritten& entry = history_[index];
+    if (entry.granule != (address & ~7ULL) || entry.number >= younger || !may_skip(entry, now, view)) break;
+    chosen = &entry;
+    younger = entry.number;
+    if (random_.one_in(2)) break;
+  }
+  if (chosen == nullptr) return false;
+  access.data[lane][0] = chosen->value >> (8 * (address & 7));
+  if (in.bytes < 8) access.data[lane][0] &= (std::uint64_t{1} << (8 * in.bytes)) - 1;
+  Overwritten& older = history_[chosen->older];
+  if (chosen->older != 0 && older.granule == chosen->granule && older.number < chosen->number &&
+      older.seen_by < older.seen.size()) {
+    older.seen[older.seen_by++] = now.block;
+  }
+  ++stale_loads_;
+  return true;
+}
+
+// The thread block must not return to older values of this word.
+void GlobalMemory::see_newest(const Access& access, std::uint32_t lane) {
+  const std::uint64_t address = access.addresses[lane];
+  const std::uint16_t index = shadow_.at(address).history;
+  Overwritten& entry = history_[index];
+  if (index == 0 || entry.granule != (address & ~7ULL) || entry.seen_by == entry.seen.size()) return;
+  for (std::uint8_t i = 0; i < entry.seen_by; ++i) {
+    if (entry.seen[i] == access.block.number) return;
+  }
+  entry.seen[entry.seen_by++] = access.block.number;
+}
+
+}  // namespace tutti::ptx
