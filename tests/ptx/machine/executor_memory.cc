@@ -1,0 +1,250 @@
+// Loads, stores and atomics of a warp: addresses, state spaces, shared, local and parameter memory.
+#include <cstring>
+
+#include "tests/ptx/machine/executor.h"
+#include "tests/ptx/machine/words.h"
+
+namespace tutti::ptx {
+namespace {
+
+std::byte* element(std::array<std::uint64_t, 4>& data, unsigned offset) {
+  return reinterpret_cast<std::byte*>(data.data()) + offset;
+}
+
+template <typename F>
+void each_lane(std::uint32_t mask, F&& run) {
+  for (; mask != 0; mask &= mask - 1) run(static_cast<std::uint32_t>(__builtin_ctz(mask)));
+}
+
+}  // namespace
+
+void Executor::find_addresses(Access& access, const Instruction& in) {
+  std::uint64_t offset = static_cast<std::uint64_t>(in.value);
+  if (in.target != 0)
+    offset += reinterpret_cast<std::uint64_t>(block_->running->launch.module->addresses()[in.target - 1]);
+  if ((in.wide >> 4 & 1) != 0) {
+    const std::uint64_t* const base = lanes_.in<std::uint64_t>(in.r[4]);
+    for (unsigned lane = 0; lane < 32; ++lane) access.addresses[lane] = base[lane] + offset;
+  } else {
+    const std::uint32_t* const base = lanes_.in<std::uint32_t>(in.r[4]);
+    for (unsigned lane = 0; lane < 32; ++lane) access.addresses[lane] = base[lane] + offset;
+  }
+}
+
+// Reads the operands of a store or an atomic.
+void Executor::gather(Access& access, const Instruction& in) {
+  if (in.kind == Kind::atomic) {
+    each_lane(mask_, [&](std::uint32_t lane) {
+      for (std::size_t i = 0; i < 2; ++i)
+        access.data[lane][i] =
+            in.bytes == 8 ? lanes_.in<std::uint64_t>(in.r[1 + i])[lane] : lanes_.in<std::uint32_t>(in.r[1 + i])[lane];
+      const std::uint64_t keep = in.bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * in.bytes)) - 1;
+      access.data[lane][0] &= keep;
+      access.data[lane][1] &= keep;
+    });
+    return;
+  }
+  if (in.bytes == 16) {
+    const std::uint64_t* const from = lanes_.in<std::uint64_t>(in.r[0]);
+    each_lane(mask_, [&](std::uint32_t lane) { access.data[lane] = {from[lane], from[32 + lane], 0, 0}; });
+    return;
+  }
+  for (unsigned e = 0; e < in.count; ++e) {
+    const bool wide = (in.wide >> e & 1) != 0;
+    each_lane(mask_, [&](std::uint32_t lane) {
+      if (e == 0) access.data[lane][0] = 0;
+      const std::uint64_t value =
+          wide ? lanes_.in<std::uint64_t>(in.r[e])[lane] : lanes_.in<std::uint32_t>(in.r[e])[lane];
+      std::memcpy(element(access.data[lane], e * in.bytes), &value, in.bytes);
+    });
+  }
+}
+
+// Writes the result of a load or an atomic.
+void Executor::scatter(const Access& access, const Instruction& in) {
+  if (in.bytes == 16) {
+    std::uint64_t* const to = lanes_.out<std::uint64_t>(in.r[0]);
+    each_lane(mask_, [&](std::uint32_t lane) {
+      to[lane] = access.data[lane][0];
+      to[32 + lane] = access.data[lane][1];
+    });
+    return;
+  }
+  const unsigned unused = 64 - 8 * in.bytes;
+  for (unsigned e = 0; e < in.count; ++e) {
+    if (in.r[e] < 0) continue;
+    const bool wide = (in.wide >> e & 1) != 0;
+    each_lane(mask_, [&](std::uint32_t lane) {
+      std::uint64_t value = 0;
+      std::memcpy(&value, reinterpret_cast<const std::byte*>(access.data[lane].data()) + e * in.bytes, in.bytes);
+      if (in.is_signed && unused > 0)
+        value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
+      if (wide) {
+        lanes_.out<std::uint64_t>(in.r[e])[lane] = value;
+      } else {
+        lanes_.out<std::uint32_t>(in.r[e])[lane] = static_cast<std::uint32_t>(value);
+      }
+    });
+  }
+}
+
+void Executor::access(const Instruction& in) {
+  if (mask_ == 0) return;
+  Access access{*block_, *warp_, in, warp_index_, pc_, mask_, {}, {}};
+  find_addresses(access, in);
+  if (in.kind != Kind::load) gather(access, in);
+  constexpr Space kSpaces[] = {Space::global, Space::shared, Space::local, Space::parameter};
+  if (in.space != Space::generic) {
+    access_space(access, in.space);
+  } else {
+    std::uint32_t masks[4] = {};
+    each_lane(mask_, [&](std::uint32_t lane) {
+      const std::uint64_t window = access.addresses[lane] >> kWindowShift;
+      masks[window < 4 ? window : 0] |= 1U << lane;
+      if (window != 0 && window < 4) access.addresses[lane] &= (std::uint64_t{1} << kWindowShift) - 1;
+    });
+    for (std::size_t i = 0; i < 4; ++i) {
+      access.mask = masks[i];
+      if (access.mask != 0) access_space(access, kSpaces[i]);
+    }
+  }
+  if (in.kind == Kind::load || in.has_predicate) scatter(access, in);
+}
+
+void Executor::access_space(Access& access, Space space) {
+  switch (space) {
+    case Space::shared: return access_shared(access);
+    case Space::local: return access_local(access);
+    case Space::parameter: return access_parameters(access);
+    default: break;
+  }
+  each_lane(access.mask, [&](std::uint32_t lane) {
+    const std::uint64_t window = access.addresses[lane] >> kWindowShift;
+    if (window >= 1 && window <= 3)
+      throw Raised{FaultKind::state_space,
+                   std::string("accesses global memory at a generic address of ") +
+                       (window == 1   ? "shared"
+                        : window == 2 ? "local"
+                                      : "parameter") +
+                       " memory",
+                   lane};
+  });
+  if (access.in.kind == Kind::load) return memory_.load(access);
+  if (access.in.kind == Kind::store) return memory_.store(access);
+  memory_.check_ranges(access, true);
+  each_lane(access.mask, [&](std::uint32_t lane) { memory_.atomic(access, lane); });
+}
+
+void Executor::access_shared(Access& access) {
+  const Instruction& in = access.in;
+  const unsigned bytes = in.bytes * in.count;
+  auto* const memory = reinterpret_cast<std::byte*>(block_->shared.data());
+  each_lane(access.mask, [&](std::uint32_t lane) {
+    const std::uint64_t address = access.addresses[lane];
+    if (address >> kWindowShift != 0)
+      throw Raised{FaultKind::state_space, "accesses shared memory at a generic address", lane};
+    if (address + bytes > block_->shared_bytes)
+      throw Raised{FaultKind::bounds,
+                   "accesses " + std::to_string(bytes) + " bytes at " + std::to_string(address) + " of " +
+                       std::to_string(block_->shared_bytes) + " bytes of shared memory",
+                   lane};
+    if (address % bytes != 0)
+      throw Raised{FaultKind::alignment,
+                   "shared address " + std::to_string(address) + " is not a multiple of " + std::to_string(bytes),
+                   lane};
+    if (options_.detects_races) memory_.check_race(access, block_->shared_shadow, lane, in.kind != Kind::load);
+    for (unsigned done = 0; done < bytes; done += 8) {
+      Granule& granule = block_->shared_shadow.at(address + done);
+      const std::uint8_t mask = byte_mask(address + done, bytes - done);
+      if (in.kind == Kind::store) granule.written |= mask;
+      if (in.kind != Kind::store && (granule.written & mask) == 0)
+        throw Raised{FaultKind::uninitialised,
+                     "reads shared memory at " + std::to_string(address + done) + " that was never written", lane};
+    }
+    if (in.kind == Kind::atomic) return atomic_shared(access, lane);
+    if (in.kind == Kind::load) {
+      std::memcpy(access.data[lane].data(), memory + address, bytes);
+      if (is_strong(in.order) && bytes <= 8)
+        memory_.acquire(access, block_->shared_shadow, lane,
+                        access.data[lane][0] & (bytes == 8 ? ~0ULL : (1ULL << 8 * bytes) - 1));
+      return;
+    }
+    std::memcpy(memory + address, access.data[lane].data(), bytes);
+    if (!is_strong(in.order) || bytes > 8) return;
+    Scope scope = in.scope;
+    ViewRef view = memory_.published_by(access, lane, scope);
+    block_->shared_shadow.at(address).published = true;
+    block_->shared_shadow.publish(address) = {access.data[lane][0], std::move(view), scope, block_->number};
+  });
+}
+
+void Executor::atomic_shared(Access& access, std::uint32_t lane) {
+  const Instruction& in = access.in;
+  const std::uint64_t address = access.addresses[lane], operand = access.data[lane][0], other = access.data[lane][1];
+  Scope scope = in.scope;
+  const ViewRef view = memory_.published_by(access, lane, scope);
+  const auto real = reinterpret_cast<std::uint64_t>(block_->shared.data()) + address;
+  const std::uint64_t old = change_word(in, real, operand, other);
+  access.data[lane][0] = old;
+  Shadow& shadow = block_->shared_shadow;
+  const Publication* const found = shadow.at(address).published ? shadow.find_publication(address) : nullptr;
+  const ViewRef earlier = found != nullptr && found->value == old ? found->view : ViewRef();
+  memory_.acquire(access, shadow, lane, old);
+  shadow.at(address).published = true;
+  shadow.publish(address) = {result_of(in, old, operand, other), memory_.clocks().join(earlier, view), scope,
+                             block_->number};
+}
+
+// Local memory is interleaved: a thread's words lie 32 words apart.
+void Executor::access_local(Access& access) {
+  const unsigned bytes = access.in.bytes * access.in.count;
+  each_lane(access.mask, [&](std::uint32_t lane) {
+    const std::uint64_t address = access.addresses[lane];
+    if (address + bytes > code_->local_bytes || address + bytes < address)
+      throw Raised{FaultKind::bounds,
+                   "accesses " + std::to_string(bytes) + " bytes at " + std::to_string(address) + " of " +
+                       std::to_string(code_->local_bytes) + " bytes of local memory",
+                   lane};
+    if (address % access.in.bytes != 0)
+      throw Raised{
+          FaultKind::alignment,
+          "local address " + std::to_string(address) + " is not a multiple of " + std::to_string(access.in.bytes),
+          lane};
+    if (access.in.kind == Kind::atomic)
+      throw Raised{FaultKind::state_space, "executes an atomic on local memory", lane};
+    for (unsigned done = 0; done < bytes;) {
+      const std::uint64_t at = address + done;
+      const unsigned part = static_cast<unsigned>(std::min<std::uint64_t>(bytes - done, 8 - at % 8));
+      auto* const word = reinterpret_cast<std::byte*>(warp_->local + at / 8 * 32 + lane) + at % 8;
+      std::byte* const data = element(access.data[lane], done);
+      std::memcpy(access.in.kind == Kind::load ? data : word, access.in.kind == Kind::load ? word : data, part);
+      done += part;
+    }
+  });
+}
+
+void Executor::access_parameters(Access& access) {
+  const unsigned bytes = access.in.bytes * access.in.count;
+  const std::vector<std::byte>& parameters = block_->running->launch.parameters;
+  each_lane(access.mask, [&](std::uint32_t lane) {
+    const std::uint64_t address = access.addresses[lane];
+    if (access.in.kind != Kind::load) throw Raised{FaultKind::state_space, "writes kernel parameters", lane};
+    if (address + bytes > parameters.size() || address + bytes < address)
+      throw Raised{FaultKind::bounds,
+                   "reads " + std::to_string(bytes) + " bytes at " + std::to_string(address) + " of " +
+                       std::to_string(parameters.size()) + " bytes of parameters",
+                   lane};
+    if (address % access.in.bytes != 0)
+      throw Raised{
+          FaultKind::alignment,
+          "parameter address " + std::to_string(address) + " is not a multiple of " + std::to_string(access.in.bytes),
+          lane};
+    std::memcpy(access.data[lane].data(), parameters.data() + address, bytes);
+  });
+}
+
+void Executor::fence(const Instruction& in) {
+  if (mask_ != 0) memory_.fence(*block_, warp_index_, mask_, in);
+}
+
+}  // namespace tutti::ptx

@@ -1,0 +1,198 @@
+#include "tests/ptx/machine/scheduler.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tests/ptx/machine/report.h"
+
+namespace tutti::ptx {
+namespace {
+
+std::uint64_t real_now_ns() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+constexpr std::uint32_t kSlicesPerPhase = 48;
+constexpr std::uint32_t kIdlePhases = 32;  // Without progress, before the thread yields the processor.
+
+}  // namespace
+
+Machine::Thread::Thread(AddressSpace& space, std::vector<DeviceLimits> device_limits, MachineOptions machine_options)
+    : limits(std::move(device_limits)),
+      options(machine_options),
+      busy(limits.size()),
+      random(options.seed),
+      memory(space, clocks, options, random),
+      executor(memory, random, options),
+      devices(limits.size()) {
+  for (std::size_t d = 0; d < limits.size(); ++d) devices[d].multiprocessors.resize(limits[d].multiprocessors);
+  records.emplace_back();
+  timespec real = {};
+  clock_gettime(CLOCK_REALTIME, &real);
+  now_ns = static_cast<std::uint64_t>(real.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(real.tv_nsec);
+  executor.set_clock(now_ns);
+  thread = std::thread([this] { run(); });
+}
+
+Machine::Thread::~Thread() {
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    has_incoming = true;
+  }
+  wake.notify_all();
+  thread.join();
+}
+
+void Machine::Thread::take_launches(std::unique_lock<std::mutex>& lock) {
+  const auto idle = [&] {
+    return blocks.empty() &&
+           std::all_of(devices.begin(), devices.end(), [](const Device& d) { return d.waiting.empty(); });
+  };
+  if (idle()) {
+    wake.wait(lock, [&] { return stopping || !incoming.empty(); });
+    last_progress_ns = real_now_ns();
+  }
+  for (auto& launch : incoming) {
+    launch->number = static_cast<std::uint32_t>(records.size());
+    const auto& module = launch->launch.module;
+    records.push_back({module->program(), launch->code});
+    devices[static_cast<std::size_t>(module->device())].waiting.push_back(launch.get());
+    launches.push_back(std::move(launch));
+  }
+  incoming.clear();
+  has_incoming = false;
+}
+
+void Machine::Thread::run() {
+  for (;;) {
+    {
+      std::unique_lock lock(mutex);
+      take_launches(lock);
+      if (stopping) break;
+    }
+    memory.refresh();
+    place_blocks();
+    run_phase();
+  }
+  stop_all({FaultKind::launch, "the machine was destroyed while the kernel ran or waited"});
+}
+
+void Machine::Thread::run_phase() {
+  const std::uint64_t before = progress(), begin_ns = real_now_ns();
+  for (std::uint32_t slice = 0; slice < kSlicesPerPhase && !blocks.empty(); ++slice) {
+    if (has_incoming.load(std::memory_order_relaxed)) break;
+    run_slice(choose_block());
+    if (!blocks.empty() && random.one_in(4))
+      memory.drain_some(*blocks[random.below(static_cast<std::uint32_t>(blocks.size()))]);
+  }
+  keep_time(progress() != before, real_now_ns() - begin_ns);
+}
+
+// The clock follows the instructions, or real time while kernels only wait: timeouts of kernels and of the host agree.
+void Machine::Thread::keep_time(bool progress_made, std::uint64_t real_ns) {
+  const std::uint64_t now = real_now_ns();
+  std::uint64_t clock = executor.clock();
+  if (progress_made) {
+    idle_phases = 0;
+    last_progress_ns = now;
+  } else if (!blocks.empty()) {
+    ++idle_phases;
+    clock += real_ns;
+    if (idle_phases > kIdlePhases) {
+      const timespec pause = {0, idle_phases > 4 * kIdlePhases ? 300'000 : 30'000};
+      nanosleep(&pause, nullptr);
+      clock += real_now_ns() - now;
+    }
+    const auto limit_ns = static_cast<std::uint64_t>(options.deadlock_ms) * 1'000'000;
+    if (options.deadlock_ms > 0 && now - last_progress_ns > limit_ns) report_deadlock();
+  }
+  executor.set_clock(clock);
+  now_ns.store(clock, std::memory_order_relaxed);
+  const std::lock_guard lock(mutex);
+  counters.instructions = executor.instructions();
+  counters.warp_instructions = executor.warp_instructions();
+  counters.stale_loads = memory.stale_loads();
+  counters.late_stores = memory.late_stores();
+}
+
+// For a while, some blocks run often and some not at all.
+Block& Machine::Thread::choose_block() {
+  if (phase_slices == 0) {
+    phase_slices = 8 + random.below(256);
+    constexpr std::uint32_t kWeights[] = {0, 1, 1, 8};
+    for (const auto& block : blocks) block->weight = kWeights[random.below(4)];
+  }
+  --phase_slices;
+  std::uint32_t total = 0;
+  for (const auto& block : blocks) total += block->weight;
+  if (total == 0) return *blocks[random.below(static_cast<std::uint32_t>(blocks.size()))];
+  std::uint32_t at = random.below(total);
+  for (const auto& block : blocks) {
+    if (at < block->weight) return *block;
+    at -= block->weight;
+  }
+  return *blocks.front();
+}
+
+void Machine::Thread::run_slice(Block& block) {
+  const auto count = static_cast<std::uint32_t>(block.warps.size());
+  const std::uint32_t quantum = random.one_in(4) ? 1 + random.below(8) : 32 + random.below(256);
+  try {
+    const std::uint32_t first = random.below(count);
+    bool ran = false;
+    for (std::uint32_t i = 0; i < count && !ran; ++i) ran = executor.run(block, (first + i) % count, quantum);
+    if (!ran) executor.check_stuck(block);
+    if (random.one_in(2)) memory.drain_some(block);
+    if (block.live == 0) end_block(block);
+  } catch (const Raised& raised) {
+    stop_launch(*block.running, make_fault(block, raised));
+  } catch (const RaisedRace& race) {
+    stop_launch(*block.running, make_fault(block, race));
+  }
+}
+
+std::string Machine::Thread::seed_text() const { return " [seed " + std::to_string(options.seed) + "]"; }
+
+Fault Machine::Thread::make_fault(const Block& block, const Raised& raised) const {
+  const Code& code = *block.running->code;
+  return {raised.kind, std::string(name(raised.kind)) + ": " +
+                           describe_thread(block, executor.warp() * 32 + raised.lane) + " of " + describe_kernel(code) +
+                           " " + raised.what + ", at " + describe_place(code, executor.pc()) + seed_text()};
+}
+
+Fault Machine::Thread::make_fault(const Block& block, const RaisedRace& race) const {
+  const Code& code = *block.running->code;
+  const auto verb = [](const Cell& cell) {
+    return std::string(cell.strong ? "strongly " : "weakly ") + (cell.writes ? "writes" : "reads");
+  };
+  char address[32];
+  std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(race.address));
+  const Record& other = records[clocks.record(race.earlier.block).launch];
+  std::string text = std::string(name(FaultKind::race)) + ": " + describe_thread(block, race.later.thread) + " of " +
+                     describe_kernel(code) + " " + verb(race.later) + " " + address + " at " +
+                     describe_place(code, race.later.site) + ", not ordered after thread " +
+                     std::to_string(race.earlier.thread) + " of " +
+                     (race.earlier.block == race.later.block ? "the same block" : "another block") + " of " +
+                     describe_kernel(*other.code) + ", which " + verb(race.earlier) + " at " +
+                     describe_place(*other.code, race.earlier.site);
+  return {FaultKind::race, text + seed_text()};
+}
+
+void Machine::Thread::report_deadlock() {
+  std::string text = "deadlock: all kernels only wait, for " + std::to_string(options.deadlock_ms) + " ms:";
+  std::size_t shown = 0;
+  for (const auto& block : blocks) {
+    if (++shown > 16) break;
+    text += "\n " + describe_kernel(*block->running->code) + " on device " +
+            std::to_string(block->running->launch.module->device()) + ":" + describe_waits(*block);
+  }
+  std::size_t waiting = 0;
+  for (const Device& device : devices) waiting += device.waiting.size();
+  if (waiting > 0) text += "\n " + std::to_string(waiting) + " launches wait for room on their device";
+  stop_all({FaultKind::deadlock, text + seed_text()});
+}
+
+}  // namespace tutti::ptx
