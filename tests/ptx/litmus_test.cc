@@ -1,0 +1,193 @@
+// Outcomes that the memory model allows appear over many seeds; those that it forbids never appear.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "src/base/atomic.h"
+#include "tests/ptx/lab.h"
+
+namespace tutti::ptx {
+namespace {
+
+// Thread block 0 executes `first` and thread block 1 `second`, on words x (%d1) and y (%d2), 64 bytes apart. Each
+// stores a result, %r10 and %r11, which begin as 9.
+struct Litmus {
+  std::string first, second;
+  bool detects_races = false;
+};
+
+struct Outcomes {
+  std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
+  std::uint32_t races = 0;
+  bool contain(std::uint32_t a, std::uint32_t b) const { return seen.contains({a, b}); }
+};
+
+Outcomes run(const Litmus& litmus, std::uint64_t seeds = 300) {
+  const std::string text = kernel_text(
+      ".param .u64 words, .param .u64 out",
+      "ld.param.u64 %d1, [words];\nld.param.u64 %d3, [out];\nadd.s64 %d2, %d1, 64;\nmov.u32 %r1, %ctaid.x;\n"
+      "mov.u32 %r10, 9;\nmov.u32 %r11, 9;\nsetp.eq.u32 %p1, %r1, 1;\n@%p1 bra SECOND;\n" +
+          litmus.first + "\nbra END;\nSECOND:\n" + litmus.second +
+          "\nEND:\nmad.wide.u32 %d4, %r1, 8, %d3;\nst.global.v2.u32 [%d4], {%r10, %r11};");
+  Outcomes outcomes;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    MachineOptions options;
+    options.seed = seed;
+    options.detects_races = litmus.detects_races;
+    Lab lab(options);
+    auto* const words = lab.make<std::uint32_t>(32);
+    auto* const out = lab.make<std::uint32_t>(4);
+    const auto fault = lab.run(text, {2, 1, 1}, {}, words, out);
+    if (fault) {
+      EXPECT_EQ(fault->kind, FaultKind::race) << fault->text;
+      ++outcomes.races;
+      continue;
+    }
+    outcomes.seen.emplace(out[0] == 9 ? out[2] : out[0], out[3]);
+  }
+  return outcomes;
+}
+
+std::string store(const std::string& how, const std::string& word, int value) {
+  return "st." + how + ".u32 [" + word + "], " + std::to_string(value) + ";\n";
+}
+std::string load(const std::string& how, const std::string& to, const std::string& word) {
+  return "ld." + how + ".u32 " + to + ", [" + word + "];\n";
+}
+
+// Message passing: first writes x, then the flag y; second reads y into %r10, then x into %r11.
+Litmus message(const std::string& data, const std::string& post, const std::string& look,
+               const std::string& middle = "") {
+  return {store(data, "%d1", 1) + middle + store(post, "%d2", 1),
+          load(look, "%r10", "%d2") + load(data, "%r11", "%d1")};
+}
+
+TEST(PtxLitmus, PassesMessage_WithReleaseAndAcquire) {
+  const Outcomes outcomes = run(message("relaxed.gpu", "release.gpu", "acquire.gpu"));
+  EXPECT_FALSE(outcomes.contain(1, 0));
+  EXPECT_TRUE(outcomes.contain(1, 1));
+  EXPECT_TRUE(outcomes.contain(0, 0));
+}
+
+TEST(PtxLitmus, LosesMessage_WithoutRelease) {
+  EXPECT_TRUE(run(message("relaxed.gpu", "relaxed.gpu", "acquire.gpu")).contain(1, 0));
+}
+
+TEST(PtxLitmus, LosesMessage_WithoutAcquire) {
+  EXPECT_TRUE(run(message("relaxed.gpu", "release.gpu", "relaxed.gpu")).contain(1, 0));
+}
+
+TEST(PtxLitmus, PassesMessage_WithFences) {
+  Litmus litmus = message("relaxed.gpu", "relaxed.gpu", "relaxed.gpu", "fence.acq_rel.gpu;\n");
+  EXPECT_TRUE(run(litmus).contain(1, 0));
+  litmus.second = load("relaxed.gpu", "%r10", "%d2") + "fence.acq_rel.gpu;\n" + load("relaxed.gpu", "%r11", "%d1");
+  EXPECT_FALSE(run(litmus).contain(1, 0));
+}
+
+// Both store and then load the other's word.
+Litmus store_buffering(const std::string& fence) {
+  return {store("relaxed.sys", "%d1", 1) + fence + load("relaxed.sys", "%r10", "%d2"),
+          store("relaxed.sys", "%d2", 1) + fence + load("relaxed.sys", "%r11", "%d1")};
+}
+
+TEST(PtxLitmus, ReadsOldValues_WithoutFence) {
+  const auto both_old = [](const std::string& fence) {
+    const std::string body = store_buffering(fence).first;
+    Outcomes outcomes = run(store_buffering(fence));
+    return outcomes.contain(0, 0);
+  };
+  EXPECT_TRUE(both_old(""));
+  EXPECT_FALSE(both_old("fence.sc.sys;\n"));
+  EXPECT_FALSE(both_old("membar.sys;\n"));
+}
+
+TEST(PtxLitmus, KeepsOrderOfOneWord) {
+  Litmus litmus = {store("relaxed.gpu", "%d1", 1) + store("relaxed.gpu", "%d1", 2),
+                   load("relaxed.gpu", "%r10", "%d1") + load("relaxed.gpu", "%r11", "%d1")};
+  const Outcomes outcomes = run(litmus);
+  EXPECT_FALSE(outcomes.contain(2, 1));
+  EXPECT_FALSE(outcomes.contain(2, 0));
+  EXPECT_FALSE(outcomes.contain(1, 0));
+  EXPECT_TRUE(outcomes.contain(0, 1) || outcomes.contain(0, 2) || outcomes.contain(1, 2));
+}
+
+TEST(PtxLitmus, ReadsItsOwnStores) {
+  const Outcomes outcomes = run({store("weak", "%d1", 5) + load("weak", "%r10", "%d1"), ""}, 50);
+  EXPECT_EQ(outcomes.seen.size(), 1U);
+  EXPECT_TRUE(outcomes.contain(5, 9));
+}
+
+// The reader waits for the flag, then reads the weak data.
+Litmus wait_for(const std::string& post, const std::string& look) {
+  return {store("weak", "%d1", 1) + store(post, "%d2", 1),
+          "AGAIN:\n" + load(look, "%r10", "%d2") + "setp.eq.u32 %p2, %r10, 0;\n@%p2 bra AGAIN;\n" +
+              load("weak", "%r11", "%d1"),
+          true};
+}
+
+TEST(PtxLitmus, FindsNoRace_WithReleaseAndAcquire) {
+  for (const char* const scope : {"gpu", "sys"}) {
+    const Outcomes outcomes = run(wait_for(std::string("release.") + scope, std::string("acquire.") + scope), 100);
+    EXPECT_EQ(outcomes.races, 0U);
+    EXPECT_TRUE(outcomes.contain(1, 1));
+    EXPECT_EQ(outcomes.seen.size(), 1U);
+  }
+}
+
+TEST(PtxLitmus, FindsRace_WhenOneSideIsWeakened) {
+  EXPECT_EQ(run(wait_for("relaxed.sys", "acquire.sys"), 50).races, 50U);
+  EXPECT_EQ(run(wait_for("release.sys", "relaxed.sys"), 50).races, 50U);
+  EXPECT_EQ(run(wait_for("release.cta", "acquire.cta"), 50).races, 50U);
+}
+
+// Thread blocks of two devices.
+TEST(PtxLitmus, FindsRace_WhenScopeIsOneDevice) {
+  const auto races = [](const std::string& scope) {
+    MachineOptions options;
+    Lab lab(options);
+    auto* const words = lab.make<std::uint32_t>(32);
+    const std::string begin = "ld.param.u64 %d1, [words];\nadd.s64 %d2, %d1, 64;\n";
+    const Litmus litmus = wait_for("release." + scope, "acquire." + scope);
+    const int writer = lab.start(lab.load(kernel_text(".param .u64 words", begin + litmus.first), 0), {}, {}, words);
+    const int reader = lab.start(lab.load(kernel_text(".param .u64 words", begin + litmus.second), 1), {}, {}, words);
+    const bool found = lab.wait(reader).has_value();
+    return found || lab.wait(writer).has_value();
+  };
+  EXPECT_FALSE(races("sys"));
+  EXPECT_TRUE(races("gpu"));
+}
+
+// A host thread receives messages of a kernel, and answers.
+TEST(PtxLitmus, ExchangesMessagesWithHost) {
+  const auto wrong = [](const std::string& release) {
+    std::uint32_t count = 0;
+    for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+      MachineOptions options;
+      options.seed = seed;
+      Lab lab(options);
+      auto* const words = lab.make<std::uint32_t>(64);
+      const int started =
+          lab.start(lab.load(kernel_text(
+                        ".param .u64 words",
+                        "ld.param.u64 %d1, [words];\nadd.s64 %d2, %d1, 64;\nst.global.u32 [%d1], 7;\n" +
+                            store(release, "%d2", 1) +
+                            "AGAIN:\nld.acquire.sys.u32 %r1, [%d2+64];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra AGAIN;\n"
+                            "ld.global.u32 %r2, [%d2+128];\nst.global.u32 [%d1+4], %r2;")),
+                    {}, {}, words);
+      while (load_acquire(words + 16) == 0) {
+      }
+      count += load_relaxed(words) != 7;
+      words[48] = 11;
+      store_release(words + 32, 1U);
+      const auto fault = lab.wait(started);
+      EXPECT_FALSE(fault) << fault->text;
+      EXPECT_EQ(words[1], 11U);
+    }
+    return count;
+  };
+  EXPECT_EQ(wrong("release.sys"), 0U);
+  EXPECT_GT(wrong("relaxed.sys"), 0U);
+}
+
+}  // namespace
+}  // namespace tutti::ptx
