@@ -103,6 +103,27 @@ TEST(PtxWarp, OrdersSharedMemoryByBarrier) {
       exchange("setp.lt.u32 %p1, %r1, 64;\n@%p1 bra A;\nbar.sync 2, 64;\nbra B;\nA:\nbar.sync 1, 64;\nB:", "40")));
 }
 
+// A barrier shows stores to the thread block while other blocks do not see them yet.
+TEST(PtxWarp, ShowsStoresToBlockAtBarrier) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    MachineOptions options;
+    options.seed = seed;
+    Lab lab(options);
+    auto* const words = lab.make<std::uint16_t>(128);
+    auto* const out = lab.make<std::uint16_t>(128);
+    const auto fault =
+        lab.run(kernel_text(".param .u64 words, .param .u64 out",
+                            "mov.u32 %r1, %tid.x;\nld.param.u64 %d1, [words];\nld.param.u64 %d2, [out];\nmad.wide.u32 "
+                            "%d3, %r1, 2, %d1;\n"
+                            "cvt.u16.u32 %h1, %r1;\nst.global.u16 [%d3], %h1;\nbar.sync 0;\nxor.b32 %r2, %r1, 101;\n"
+                            "mad.wide.u32 %d4, %r2, 2, %d1;\nld.global.u16 %h2, [%d4];\nmad.wide.u32 %d5, %r1, 2, "
+                            "%d2;\nst.global.u16 [%d5], %h2;"),
+                {}, {128, 1, 1}, words, out);
+    ASSERT_FALSE(fault) << fault->text;
+    for (std::uint32_t i = 0; i < 128; ++i) ASSERT_EQ(out[i], i ^ 101);
+  }
+}
+
 TEST(PtxWarp, FindsRaceInSharedMemory_WithoutBarrier) {
   for (const auto& [barrier, with] :
        {std::pair("", "100"), std::pair("bar.warp.sync -1;", "100"), std::pair("", "7"),

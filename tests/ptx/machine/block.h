@@ -47,6 +47,7 @@ struct PendingStore {
 struct StoreBuffer {
   static constexpr std::uint32_t kFilter = 1024;
   std::vector<std::unique_ptr<PendingStore>> stores;
+  std::vector<std::unique_ptr<PendingStore>> spare;
   std::array<std::uint16_t, kFilter> filter{};  // Pending parts by hash of their granule.
   std::uint32_t capacity = 16;
   static std::uint32_t hash(std::uint64_t address) {

@@ -52,7 +52,7 @@ void Executor::gather(Access& access, const Instruction& in) {
   for (unsigned e = 0; e < in.count; ++e) {
     const bool wide = (in.wide >> e & 1) != 0;
     each_lane(mask_, [&](std::uint32_t lane) {
-      if (e == 0) access.data[lane][0] = 0;
+      if (e == 0) access.data[lane] = {};
       const std::uint64_t value =
           wide ? lanes_.in<std::uint64_t>(in.r[e])[lane] : lanes_.in<std::uint32_t>(in.r[e])[lane];
       std::memcpy(element(access.data[lane], e * in.bytes), &value, in.bytes);
@@ -90,7 +90,10 @@ void Executor::scatter(const Access& access, const Instruction& in) {
 
 void Executor::access(const Instruction& in) {
   if (mask_ == 0) return;
-  Access access{*block_, *warp_, in, warp_index_, pc_, mask_, {}, {}};
+  Access access(*block_, *warp_, in);
+  access.warp_index = warp_index_;
+  access.pc = pc_;
+  access.mask = mask_;
   find_addresses(access, in);
   if (in.kind != Kind::load) gather(access, in);
   constexpr Space kSpaces[] = {Space::global, Space::shared, Space::local, Space::parameter};

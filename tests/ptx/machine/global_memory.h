@@ -12,6 +12,10 @@ namespace tutti::ptx {
 
 // One memory instruction of a warp.
 struct Access {
+  // Leaves the arrays uninitialised, since there are many accesses.
+  Access(Block& of_block, Warp& of_warp, const Instruction& instruction)
+      : block(of_block), warp(of_warp), in(instruction) {}
+
   Block& block;
   Warp& warp;
   const Instruction& in;

@@ -38,7 +38,14 @@ void GlobalMemory::count_parts(Block& block, const PendingStore& store, std::uin
 void GlobalMemory::store(Access& access) {
   check_ranges(access, true);
   const Instruction& in = access.in;
-  auto store = std::make_unique<PendingStore>();
+  StoreBuffer& buffer = access.block.buffer;
+  std::unique_ptr<PendingStore> store;
+  if (buffer.spare.empty()) {
+    store.reset(new PendingStore);  // Leaves the arrays uninitialised.
+  } else {
+    store = std::move(buffer.spare.back());
+    buffer.spare.pop_back();
+  }
   store->mask = access.mask;
   store->warp = static_cast<std::uint8_t>(access.warp_index);
   store->bytes = static_cast<std::uint8_t>(in.bytes * in.count);
@@ -49,7 +56,10 @@ void GlobalMemory::store(Access& access) {
   store->epoch = access.block.epoch;
   store->addresses = access.addresses;
   store->data = access.data;
+  store->shown_to_block = false;
+  store->views.clear();
   store->low = ~std::uint64_t{0};
+  store->high = 0;
   bool releases = false;
   each_lane(access.mask, [&](std::uint32_t lane) {
     if (options_.detects_races) check_race(access, shadow_, lane, true);
@@ -66,7 +76,6 @@ void GlobalMemory::store(Access& access) {
     releases = true;
   });
   if (releases && in.order == Order::release) drain_visible(access.block, access.warp_index, access.mask);
-  StoreBuffer& buffer = access.block.buffer;
   count_parts(access.block, *store, store->mask, 1);
   buffer.stores.push_back(std::move(store));
   if (!options_.buffers_stores) return drain_all(access.block);
@@ -125,7 +134,11 @@ void GlobalMemory::drain(Block& block, std::size_t index, std::uint32_t mask) {
 }
 
 void GlobalMemory::remove_empty(Block& block) {
-  std::erase_if(block.buffer.stores, [](const auto& store) { return store->mask == 0; });
+  std::erase_if(block.buffer.stores, [&](auto& store) {
+    if (store->mask != 0) return false;
+    block.buffer.spare.push_back(std::move(store));
+    return true;
+  });
 }
 
 // Threads see their own stores, and those that a barrier showed them.
