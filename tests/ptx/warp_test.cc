@@ -134,6 +134,13 @@ TEST(PtxWarp, FindsRaceInSharedMemory_WithoutBarrier) {
   }
 }
 
+TEST(PtxWarp, FindsRaceInSharedMemory_AfterBarrier) {
+  const auto fault =
+      fault_of(exchange("bar.sync 0;", "100") + "\nst.shared.u32 [%r6], %r1;\nld.shared.u32 %r2, [%r4];");
+  ASSERT_TRUE(fault);
+  EXPECT_EQ(fault->kind, FaultKind::race) << fault->text;
+}
+
 // Threads of one warp wait for each other: independent scheduling.
 TEST(PtxWarp, LetsThreadsOfWarpWaitForEachOther) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {

@@ -140,13 +140,17 @@ Block& Machine::Thread::choose_block() {
 void Machine::Thread::run_slice(Block& block) {
   const auto count = static_cast<std::uint32_t>(block.warps.size());
   const std::uint32_t quantum = random.one_in(4) ? 1 + random.below(8) : 32 + random.below(256);
+  if (block.live == 0) {  // Its stores become visible while other blocks run.
+    memory.drain_some(block);
+    if (block.buffer.stores.empty()) end_block(block);
+    return;
+  }
   try {
     const std::uint32_t first = random.below(count);
     bool ran = false;
     for (std::uint32_t i = 0; i < count && !ran; ++i) ran = executor.run(block, (first + i) % count, quantum);
     if (!ran) executor.check_stuck(block);
     if (random.one_in(2)) memory.drain_some(block);
-    if (block.live == 0) end_block(block);
   } catch (const Raised& raised) {
     stop_launch(*block.running, make_fault(block, raised));
   } catch (const RaisedRace& race) {
