@@ -100,15 +100,16 @@ class Clocks {
   // The view, and what the thread did up to `now`.
   ViewRef with_self(const ViewRef& view, const Event& now) const;
 
+  // True if the block's launch ended at or before the stamp.
+  bool is_known(std::uint32_t block, std::uint64_t ended) const {
+    return records_[block].ended != 0 && records_[block].ended <= ended;
+  }
+
   // True if two accesses with these scopes synchronize.
   bool in_scope(std::uint32_t block, Scope scope, std::uint32_t other_block, Scope other_scope) const;
 
  private:
   bool knows(const Event& event, const View& view) const;
-  bool is_known(std::uint32_t block, std::uint64_t ended) const {
-    return records_[block].ended != 0 && records_[block].ended <= ended;
-  }
-
   std::vector<BlockRecord> records_;
 };
 

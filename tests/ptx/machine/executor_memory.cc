@@ -70,6 +70,14 @@ void Executor::scatter(const Access& access, const Instruction& in) {
     });
     return;
   }
+  if (in.count == 1 && in.bytes == 4 && in.wide % 2 == 0 && in.r[0] >= 0) {
+    std::uint32_t* const to = lanes_.out<std::uint32_t>(in.r[0]);
+    return each_lane(mask_, [&](std::uint32_t lane) { to[lane] = static_cast<std::uint32_t>(access.data[lane][0]); });
+  }
+  if (in.count == 1 && in.bytes == 8 && in.r[0] >= 0) {
+    std::uint64_t* const to = lanes_.out<std::uint64_t>(in.r[0]);
+    return each_lane(mask_, [&](std::uint32_t lane) { to[lane] = access.data[lane][0]; });
+  }
   const unsigned unused = 64 - 8 * in.bytes;
   for (unsigned e = 0; e < in.count; ++e) {
     if (in.r[e] < 0) continue;

@@ -109,7 +109,8 @@ void GlobalMemory::check_ranges(const Access& access, bool writes) {
   }
 }
 
-void GlobalMemory::check_race(const Access& access, Shadow& shadow, std::uint32_t lane, bool writes) {
+void GlobalMemory::check_race(Access& access, Shadow& shadow, std::uint32_t lane, bool writes) {
+  if (access.is_covered(lane, writes)) return;
   const unsigned bytes = access.in.bytes * access.in.count;
   const Event now = event_of(access.block, access.warp_index, lane);
   Cell cell;

@@ -16,6 +16,18 @@ struct Access {
   Access(Block& of_block, Warp& of_warp, const Instruction& instruction)
       : block(of_block), warp(of_warp), in(instruction) {}
 
+  // Returns true if the thread need not be checked. The first two threads with the same view that read a granule stand
+  // for all others: at least one of the two is not the thread that wrote it.
+  bool is_covered(std::uint32_t lane, bool writes) {
+    const std::uint64_t granule = addresses[lane] / 8;
+    const View* const view = &*warp.threads[lane].view;
+    const bool same = !writes && granule == last_granule && view == last_view && in.bytes * in.count <= 8;
+    last_granule = granule;
+    last_view = view;
+    repetitions = same ? repetitions + 1 : 0;
+    return repetitions >= 2;
+  }
+
   Block& block;
   Warp& warp;
   const Instruction& in;
@@ -23,6 +35,9 @@ struct Access {
   std::uint32_t pc = 0;
   std::uint32_t mask = 0;
   std::array<std::uint64_t, 32> addresses;
+  std::uint64_t last_granule = 0;
+  const View* last_view = nullptr;
+  std::uint32_t repetitions = 0;
   std::array<std::array<std::uint64_t, 4>, 32> data;  // [thread], in memory order.
 };
 
@@ -50,7 +65,7 @@ class GlobalMemory {
   void atomic(Access& access, std::uint32_t lane);  // data[lane]: operands; then the old value in [0].
   void check_ranges(const Access& access, bool writes);
   // Race detection of one thread's access, in global or shared memory.
-  void check_race(const Access& access, Shadow& shadow, std::uint32_t lane, bool writes);
+  void check_race(Access& access, Shadow& shadow, std::uint32_t lane, bool writes);
   void acquire(const Access& access, Shadow& shadow, std::uint32_t lane, std::uint64_t value);
   ViewRef published_by(const Access& access, std::uint32_t lane, Scope& scope);
 

@@ -42,39 +42,49 @@ Publication* Shadow::find_publication(std::uint64_t address) {
   return found == publications_.end() ? nullptr : &found->second;
 }
 
+namespace {
+
+// The cell that a new access replaces if no other is free: one of a launch that ended, or a read, or any.
+Cell* choose_victim(Granule& granule, const Cell& access, const View& view, const Clocks& clocks) {
+  Cell* victim = &granule.cells[(access.clock + access.thread) % Granule::kCells];
+  for (Cell& cell : granule.cells) {
+    if (!cell.writes) victim = &cell;
+  }
+  for (Cell& cell : granule.cells) {
+    if (clocks.is_known(cell.block, view.ended)) victim = &cell;
+  }
+  return victim;
+}
+
+bool repeats(const Cell& a, const Cell& b) {
+  return a.block == b.block && a.epoch == b.epoch && a.clock == b.clock && a.thread == b.thread && a.bytes == b.bytes &&
+         a.writes == b.writes && a.strong == b.strong;
+}
+
+}  // namespace
+
 std::optional<Cell> record_access(Granule& granule, const Cell& access, const View& view, const Clocks& clocks) {
   Cell* place = nullptr;
-  const Event now = access.event();
   for (Cell& cell : granule.cells) {
     if (cell.bytes == 0) {
       if (place == nullptr) place = &cell;
       continue;
     }
-    if (cell.block == access.block && cell.epoch == access.epoch && cell.clock == access.clock &&
-        cell.thread == access.thread && cell.bytes == access.bytes && cell.writes == access.writes &&
-        cell.strong == access.strong) {
-      return std::nullopt;  // A repetition.
-    }
-    const bool overlaps = (cell.bytes & access.bytes) != 0;
-    const bool conflicts = overlaps && (cell.writes || access.writes);
-    const bool is_ordered = clocks.ordered(cell.event(), now, view);
+    if (repeats(cell, access)) return std::nullopt;
+    bool is_ordered = cell.block == access.block && (cell.thread == access.thread || cell.epoch < access.epoch);
+    const bool conflicts = (cell.bytes & access.bytes) != 0 && (cell.writes || access.writes);
     if (conflicts && !is_ordered) {
+      is_ordered = clocks.ordered(cell.event(), access.event(), view);
       const bool strong =
           cell.strong && access.strong && clocks.in_scope(cell.block, cell.scope, access.block, access.scope);
-      if (!strong) return cell;
-      continue;
+      if (!is_ordered && !strong) return cell;
     }
-    // The new access implies the old one, if whoever is ordered after the new one is ordered after the old one.
+    // An access ordered after the new one is ordered after the old one, too.
     const bool implied = is_ordered && (cell.bytes & ~access.bytes) == 0 && (access.writes || !cell.writes) &&
                          (cell.strong || !access.strong);
     if (implied) place = &cell;
   }
-  if (place == nullptr) {  // Evicts a read rather than a write.
-    place = &granule.cells[(access.clock + access.thread) % Granule::kCells];
-    for (Cell& cell : granule.cells) {
-      if (!cell.writes) place = &cell;
-    }
-  }
+  if (place == nullptr) place = choose_victim(granule, access, view, clocks);
   *place = access;
   return std::nullopt;
 }
