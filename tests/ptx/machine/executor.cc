@@ -87,7 +87,7 @@ bool Executor::step() {
     mask_ &= in.guard_negated ? ~predicate : predicate;
   }
   ++warp_instructions_;
-  instructions_ += static_cast<std::uint64_t>(__builtin_popcount(now.mask));
+  instructions_ += now.mask == ~0U ? 32U : static_cast<std::uint64_t>(__builtin_popcount(now.mask));
   lanes_.mask = mask_;
   switch (in.kind) {
     case Kind::compute:

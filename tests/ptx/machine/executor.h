@@ -53,6 +53,9 @@ class Executor {
   void gather(Access& access, const Instruction& in);
   void scatter(const Access& access, const Instruction& in);
   void find_addresses(Access& access, const Instruction& in);
+  bool is_uniform(const Access& access, Space space) const;
+  void access_lanes(Access& access, Space space);
+  bool access_local_slot(const Instruction& in);
   void access_space(Access& access, Space space);
   void access_shared(Access& access);
   void access_local(Access& access);

@@ -7,14 +7,16 @@
 namespace tutti::ptx {
 namespace {
 
-std::byte* element(std::array<std::uint64_t, 4>& data, unsigned offset) {
-  return reinterpret_cast<std::byte*>(data.data()) + offset;
-}
-
 template <typename F>
 void each_lane(std::uint32_t mask, F&& run) {
+  if (mask == ~0U) {
+    for (std::uint32_t lane = 0; lane < 32; ++lane) run(lane);
+    return;
+  }
   for (; mask != 0; mask &= mask - 1) run(static_cast<std::uint32_t>(__builtin_ctz(mask)));
 }
+
+std::uint64_t ones(unsigned bytes) { return bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * bytes)) - 1; }
 
 }  // namespace
 
@@ -38,7 +40,7 @@ void Executor::gather(Access& access, const Instruction& in) {
       for (std::size_t i = 0; i < 2; ++i)
         access.data[lane][i] =
             in.bytes == 8 ? lanes_.in<std::uint64_t>(in.r[1 + i])[lane] : lanes_.in<std::uint32_t>(in.r[1 + i])[lane];
-      const std::uint64_t keep = in.bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * in.bytes)) - 1;
+      const std::uint64_t keep = ones(in.bytes);
       access.data[lane][0] &= keep;
       access.data[lane][1] &= keep;
     });
@@ -49,14 +51,17 @@ void Executor::gather(Access& access, const Instruction& in) {
     each_lane(mask_, [&](std::uint32_t lane) { access.data[lane] = {from[lane], from[32 + lane], 0, 0}; });
     return;
   }
+  const std::uint64_t keep = ones(in.bytes);
+  each_lane(mask_, [&](std::uint32_t lane) { access.data[lane] = {}; });
   for (unsigned e = 0; e < in.count; ++e) {
-    const bool wide = (in.wide >> e & 1) != 0;
-    each_lane(mask_, [&](std::uint32_t lane) {
-      if (e == 0) access.data[lane] = {};
-      const std::uint64_t value =
-          wide ? lanes_.in<std::uint64_t>(in.r[e])[lane] : lanes_.in<std::uint32_t>(in.r[e])[lane];
-      std::memcpy(element(access.data[lane], e * in.bytes), &value, in.bytes);
-    });
+    const unsigned word = e * in.bytes / 8, shift = e * in.bytes % 8 * 8;
+    if ((in.wide >> e & 1) != 0) {
+      const std::uint64_t* const from = lanes_.in<std::uint64_t>(in.r[e]);
+      each_lane(mask_, [&](std::uint32_t lane) { access.data[lane][word] |= (from[lane] & keep) << shift; });
+    } else {
+      const std::uint32_t* const from = lanes_.in<std::uint32_t>(in.r[e]);
+      each_lane(mask_, [&](std::uint32_t lane) { access.data[lane][word] |= (from[lane] & keep) << shift; });
+    }
   }
 }
 
@@ -70,34 +75,77 @@ void Executor::scatter(const Access& access, const Instruction& in) {
     });
     return;
   }
-  if (in.count == 1 && in.bytes == 4 && in.wide % 2 == 0 && in.r[0] >= 0) {
-    std::uint32_t* const to = lanes_.out<std::uint32_t>(in.r[0]);
-    return each_lane(mask_, [&](std::uint32_t lane) { to[lane] = static_cast<std::uint32_t>(access.data[lane][0]); });
-  }
-  if (in.count == 1 && in.bytes == 8 && in.r[0] >= 0) {
-    std::uint64_t* const to = lanes_.out<std::uint64_t>(in.r[0]);
-    return each_lane(mask_, [&](std::uint32_t lane) { to[lane] = access.data[lane][0]; });
-  }
   const unsigned unused = 64 - 8 * in.bytes;
   for (unsigned e = 0; e < in.count; ++e) {
     if (in.r[e] < 0) continue;
-    const bool wide = (in.wide >> e & 1) != 0;
-    each_lane(mask_, [&](std::uint32_t lane) {
-      std::uint64_t value = 0;
-      std::memcpy(&value, reinterpret_cast<const std::byte*>(access.data[lane].data()) + e * in.bytes, in.bytes);
-      if (in.is_signed && unused > 0)
-        value = static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
-      if (wide) {
-        lanes_.out<std::uint64_t>(in.r[e])[lane] = value;
-      } else {
-        lanes_.out<std::uint32_t>(in.r[e])[lane] = static_cast<std::uint32_t>(value);
-      }
-    });
+    const unsigned word = e * in.bytes / 8, shift = e * in.bytes % 8 * 8;
+    const auto value = [&](std::uint32_t lane) {
+      const std::uint64_t bits = access.data[lane][word] >> shift << unused;
+      return in.is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(bits) >> unused) : bits >> unused;
+    };
+    if ((in.wide >> e & 1) != 0) {
+      std::uint64_t* const to = lanes_.out<std::uint64_t>(in.r[e]);
+      each_lane(mask_, [&](std::uint32_t lane) { to[lane] = value(lane); });
+    } else {
+      std::uint32_t* const to = lanes_.out<std::uint32_t>(in.r[e]);
+      each_lane(mask_, [&](std::uint32_t lane) { to[lane] = static_cast<std::uint32_t>(value(lane)); });
+    }
   }
 }
 
+// Threads that load the same address get the same value: two threads stand for all. Not so in local memory, and not if
+// a thread's own store may be pending.
+bool Executor::is_uniform(const Access& access, Space space) const {
+  if (access.in.kind != Kind::load || is_strong(access.in.order) || space == Space::local) return false;
+  const std::uint64_t address = access.addresses[static_cast<std::size_t>(__builtin_ctz(access.mask))];
+  std::uint64_t differs = 0;
+  each_lane(access.mask, [&](std::uint32_t lane) { differs |= access.addresses[lane] ^ address; });
+  if (differs != 0) return false;
+  const auto& filter = block_->buffer.filter;
+  return space == Space::shared || space == Space::parameter ||
+         (filter[StoreBuffer::hash(address)] == 0 && access.in.bytes * access.in.count <= 8);
+}
+
+void Executor::access_lanes(Access& access, Space space) {
+  const std::uint32_t mask = access.mask, rest = mask & (mask - 1) & ((mask & (mask - 1)) - 1);
+  if (rest == 0 || !is_uniform(access, space)) return access_space(access, space);
+  access.mask = mask & ~rest;
+  access_space(access, space);
+  const auto data = access.data[static_cast<std::size_t>(__builtin_ctz(mask))];
+  each_lane(rest, [&](std::uint32_t lane) { access.data[lane] = data; });
+}
+
+// ld.local, st.local and parameters of functions at a constant address.
+bool Executor::access_local_slot(const Instruction& in) {
+  const auto address = static_cast<std::uint64_t>(in.value);
+  if (in.space != Space::local || in.r[4] != -1 || in.count != 1 || in.bytes > 8 || in.kind == Kind::atomic)
+    return false;
+  if (address + in.bytes > code_->local_bytes || address % in.bytes != 0) return false;
+  std::uint64_t* const words = warp_->local + address / 8 * 32;
+  const unsigned shift = address % 8 * 8, unused = 64 - 8 * in.bytes;
+  const bool wide = in.wide % 2 != 0;
+  const std::uint64_t keep = ones(in.bytes) << shift;
+  each_lane(mask_, [&](std::uint32_t lane) {
+    if (in.kind == Kind::store) {
+      const std::uint64_t value =
+          wide ? lanes_.in<std::uint64_t>(in.r[0])[lane] : lanes_.in<std::uint32_t>(in.r[0])[lane];
+      words[lane] = (words[lane] & ~keep) | (value << shift & keep);
+      return;
+    }
+    const std::uint64_t bits = words[lane] >> shift << unused;
+    const std::uint64_t value =
+        in.is_signed ? static_cast<std::uint64_t>(static_cast<std::int64_t>(bits) >> unused) : bits >> unused;
+    if (wide) {
+      lanes_.out<std::uint64_t>(in.r[0])[lane] = value;
+    } else {
+      lanes_.out<std::uint32_t>(in.r[0])[lane] = static_cast<std::uint32_t>(value);
+    }
+  });
+  return true;
+}
+
 void Executor::access(const Instruction& in) {
-  if (mask_ == 0) return;
+  if (mask_ == 0 || access_local_slot(in)) return;
   Access access(*block_, *warp_, in);
   access.warp_index = warp_index_;
   access.pc = pc_;
@@ -106,7 +154,7 @@ void Executor::access(const Instruction& in) {
   if (in.kind != Kind::load) gather(access, in);
   constexpr Space kSpaces[] = {Space::global, Space::shared, Space::local, Space::parameter};
   if (in.space != Space::generic) {
-    access_space(access, in.space);
+    access_lanes(access, in.space);
   } else {
     std::uint32_t masks[4] = {};
     each_lane(mask_, [&](std::uint32_t lane) {
@@ -116,7 +164,7 @@ void Executor::access(const Instruction& in) {
     });
     for (std::size_t i = 0; i < 4; ++i) {
       access.mask = masks[i];
-      if (access.mask != 0) access_space(access, kSpaces[i]);
+      if (access.mask != 0) access_lanes(access, kSpaces[i]);
     }
   }
   if (in.kind == Kind::load || in.has_predicate) scatter(access, in);
@@ -176,8 +224,7 @@ void Executor::access_shared(Access& access) {
     if (in.kind == Kind::load) {
       std::memcpy(access.data[lane].data(), memory + address, bytes);
       if (is_strong(in.order) && bytes <= 8)
-        memory_.acquire(access, block_->shared_shadow, lane,
-                        access.data[lane][0] & (bytes == 8 ? ~0ULL : (1ULL << 8 * bytes) - 1));
+        memory_.acquire(access, block_->shared_shadow, lane, access.data[lane][0] & ones(bytes));
       return;
     }
     std::memcpy(memory + address, access.data[lane].data(), bytes);
@@ -227,7 +274,7 @@ void Executor::access_local(Access& access) {
       const std::uint64_t at = address + done;
       const unsigned part = static_cast<unsigned>(std::min<std::uint64_t>(bytes - done, 8 - at % 8));
       auto* const word = reinterpret_cast<std::byte*>(warp_->local + at / 8 * 32 + lane) + at % 8;
-      std::byte* const data = element(access.data[lane], done);
+      std::byte* const data = reinterpret_cast<std::byte*>(access.data[lane].data()) + done;
       std::memcpy(access.in.kind == Kind::load ? data : word, access.in.kind == Kind::load ? word : data, part);
       done += part;
     }

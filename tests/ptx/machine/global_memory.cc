@@ -22,8 +22,6 @@ std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(
 
 }  // namespace
 
-bool is_strong(Order order) { return order != Order::weak; }
-
 GlobalMemory::GlobalMemory(AddressSpace& space, Clocks& clocks, const MachineOptions& options, Random& random)
     : space_(space), clocks_(clocks), options_(options), random_(random), history_(1024), outside_(View()) {}
 

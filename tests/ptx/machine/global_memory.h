@@ -41,7 +41,7 @@ struct Access {
   std::array<std::array<std::uint64_t, 4>, 32> data;  // [thread], in memory order.
 };
 
-bool is_strong(Order order);
+inline bool is_strong(Order order) { return order != Order::weak; }
 
 // Values that stores overwrote recently. A load that is not ordered after the store may still return them.
 struct Overwritten {
