@@ -181,7 +181,7 @@ void GlobalMemory::load_lane(Access& access, std::uint32_t lane) {
   const unsigned bytes = in.bytes * in.count;
   const auto order = acquires(in.order) ? std::memory_order_acquire : std::memory_order_relaxed;
   std::array<std::uint64_t, 4>& data = access.data[lane];
-  load_words(access.addresses[lane], bytes, in.bytes == 16, data.data(), order);
+  load_words({access.addresses[lane], bytes, in.bytes == 16}, data.data(), order);
   if (!access.block.buffer.stores.empty() && load_pending(access, lane)) return;
   if (load_stale(access, lane)) return;
   if (!is_strong(in.order)) return;

@@ -14,14 +14,19 @@ void each_lane(std::uint32_t mask, F&& run) {
   for (; mask != 0; mask &= mask - 1) run(static_cast<std::uint32_t>(__builtin_ctz(mask)));
 }
 
+struct Bytes {
+  std::uint64_t address = 0;
+  std::uint64_t* data = nullptr;
+  unsigned count = 0;
+};
+
 // Copies the bytes that a store and a load share.
-void overlay(std::uint64_t from_address, const void* from, unsigned from_bytes, std::uint64_t to_address, void* to,
-             unsigned to_bytes) {
-  const std::uint64_t begin = std::max(from_address, to_address);
-  const std::uint64_t end = std::min(from_address + from_bytes, to_address + to_bytes);
+void overlay(const Bytes& from, const Bytes& to) {
+  const std::uint64_t begin = std::max(from.address, to.address);
+  const std::uint64_t end = std::min(from.address + from.count, to.address + to.count);
   if (begin >= end) return;
-  std::memcpy(static_cast<std::byte*>(to) + (begin - to_address),
-              static_cast<const std::byte*>(from) + (begin - from_address), end - begin);
+  std::memcpy(reinterpret_cast<std::byte*>(to.data) + (begin - to.address),
+              reinterpret_cast<const std::byte*>(from.data) + (begin - from.address), end - begin);
 }
 
 }  // namespace
@@ -97,7 +102,8 @@ bool GlobalMemory::load_pending(Access& access, std::uint32_t lane) {
     const std::uint32_t own = store->warp == access.warp_index ? 1U << lane : 0;
     each_lane(store->mask & (store->shown_to_block ? ~0U : own), [&](std::uint32_t from) {
       if (store->addresses[from] >= address + bytes || address >= store->addresses[from] + store->bytes) return;
-      overlay(store->addresses[from], store->data[from].data(), store->bytes, address, access.data[lane].data(), bytes);
+      overlay({store->addresses[from], store->data[from].data(), store->bytes},
+              {address, access.data[lane].data(), bytes});
       found = true;
     });
   }
@@ -109,14 +115,14 @@ void GlobalMemory::drain_lane(Block& block, PendingStore& store, std::uint32_t l
   const Event writer = {block.number, store.epoch, store.clocks[lane],
                         static_cast<std::uint16_t>(store.warp * 32 + lane)};
   std::uint64_t old[4] = {};
-  load_words(address, store.bytes, false, old, std::memory_order_relaxed);
+  load_words({address, store.bytes, false}, old, std::memory_order_relaxed);
   if (options_.loads_stale && store.bytes <= 8) remember(address, load_granule(address), writer);
   const bool published = !store.views.empty() && store.views[lane];
   const auto order = store.is_strong ? std::memory_order_release : std::memory_order_relaxed;
-  store_words(address, store.bytes, store.unit == 16, store.data[lane].data(), order);
+  store_words({address, store.bytes, store.unit == 16}, store.data[lane].data(), order);
   ++stores_;
   std::uint64_t now[4] = {};
-  load_words(address, store.bytes, false, now, std::memory_order_relaxed);
+  load_words({address, store.bytes, false}, now, std::memory_order_relaxed);
   if (std::memcmp(old, now, sizeof now) != 0) ++changes_;
   if (!store.is_strong || store.bytes > 8) return;
   shadow_.at(address).published = true;

@@ -37,21 +37,27 @@ inline void store_word(std::uint64_t address, unsigned bytes, std::uint64_t valu
   }
 }
 
-inline void load_words(std::uint64_t address, unsigned bytes, bool at_once, std::uint64_t* to,
-                       std::memory_order order) {
-  if (at_once && bytes == 16) {
-    std::uint64_t low = 0;
-    to[1] = load_pair(reinterpret_cast<const std::uint64_t*>(address), low);
-    to[0] = low;
+// Adjacent words.
+struct Words {
+  std::uint64_t address = 0;
+  unsigned bytes = 0;
+  bool at_once = false;  // Both words of 16 bytes are accessed at once.
+};
+
+inline void load_words(const Words& words, std::uint64_t* to, std::memory_order order) {
+  if (words.at_once && words.bytes == 16) {
+    to[1] = load_pair(reinterpret_cast<const std::uint64_t*>(words.address), to[0]);
     return;
   }
-  for (unsigned done = 0; done < bytes; done += 8) *to++ = load_word(address + done, bytes < 8 ? bytes : 8, order);
+  const unsigned unit = words.bytes < 8 ? words.bytes : 8;
+  for (unsigned done = 0; done < words.bytes; done += 8) *to++ = load_word(words.address + done, unit, order);
 }
 
-inline void store_words(std::uint64_t address, unsigned bytes, bool at_once, const std::uint64_t* from,
-                        std::memory_order order) {
-  if (at_once && bytes == 16) return store_pair(reinterpret_cast<std::uint64_t*>(address), from[0], from[1]);
-  for (unsigned done = 0; done < bytes; done += 8) store_word(address + done, bytes < 8 ? bytes : 8, *from++, order);
+inline void store_words(const Words& words, const std::uint64_t* from, std::memory_order order) {
+  if (words.at_once && words.bytes == 16)
+    return store_pair(reinterpret_cast<std::uint64_t*>(words.address), from[0], from[1]);
+  const unsigned unit = words.bytes < 8 ? words.bytes : 8;
+  for (unsigned done = 0; done < words.bytes; done += 8) store_word(words.address + done, unit, *from++, order);
 }
 
 // The granule of 8 bytes that contains an address.
