@@ -5,9 +5,8 @@
 
 namespace tutti::ptx {
 
-Lab::Lab(MachineOptions options, int devices)
-    : machine(std::make_unique<Machine>(space, std::vector<DeviceLimits>(static_cast<std::size_t>(devices)), options)) {
-}
+Lab::Lab(MachineOptions options, DeviceLimits limits)
+    : machine(std::make_unique<Machine>(space, std::vector<DeviceLimits>(2, limits), options)) {}
 
 Lab::~Lab() { machine.reset(); }
 

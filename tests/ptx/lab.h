@@ -16,7 +16,7 @@ namespace tutti::ptx {
 
 class Lab {
  public:
-  explicit Lab(MachineOptions options = {}, int devices = 2);
+  explicit Lab(MachineOptions options = {}, DeviceLimits limits = {});  // Two devices.
   ~Lab();
 
   // Memory of a device, filled with zeros.

@@ -167,10 +167,13 @@ TEST(PtxLitmus, FindsRace_WhenScopeIsOneDevice) {
     MachineOptions options;
     Lab lab(options);
     auto* const words = lab.make<std::uint32_t>(32);
-    const std::string begin = "ld.param.u64 %d1, [words];\nadd.s64 %d2, %d1, 64;\n";
+    const std::string begin =  // Waits until both kernels have started.
+        "ld.param.u64 %d1, [words];\nadd.s64 %d2, %d1, 64;\nGO:\nld.relaxed.sys.u32 %r20, [%d2+60];\n"
+        "setp.eq.u32 %p5, %r20, 0;\n@%p5 bra GO;\n";
     const Litmus litmus = wait_for("release." + scope, "acquire." + scope);
     const int writer = lab.start(lab.load(kernel_text(".param .u64 words", begin + litmus.first), 0), {}, {}, words);
     const int reader = lab.start(lab.load(kernel_text(".param .u64 words", begin + litmus.second), 1), {}, {}, words);
+    store_release(words + 31, 1U);
     const bool found = lab.wait(reader).has_value();
     return found || lab.wait(writer).has_value();
   };

@@ -15,6 +15,7 @@ std::uint64_t real_now_ns() {
 }
 
 constexpr std::uint32_t kSlicesPerPhase = 48;
+constexpr std::uint32_t kPhasesOfDeadlock = 256;
 constexpr std::uint32_t kIdlePhases = 32;  // Without progress, before the thread yields the processor.
 
 }  // namespace
@@ -107,7 +108,8 @@ void Machine::Thread::keep_time(bool progress_made, std::uint64_t real_ns) {
       clock += real_now_ns() - now;
     }
     const auto limit_ns = static_cast<std::uint64_t>(options.deadlock_ms) * 1'000'000;
-    if (options.deadlock_ms > 0 && now - last_progress_ns > limit_ns) report_deadlock();
+    const bool tried = idle_phases > kPhasesOfDeadlock;  // The thread may have had no processor for a while.
+    if (options.deadlock_ms > 0 && tried && now - last_progress_ns > limit_ns) report_deadlock();
   }
   executor.set_clock(clock);
   now_ns.store(clock, std::memory_order_relaxed);
