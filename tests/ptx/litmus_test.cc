@@ -211,6 +211,37 @@ TEST(PtxLitmus, ExchangesMessagesWithHost) {
   }
 }
 
+TEST(PtxLitmus, OrdersLaunchAfterReleaseThatHostSaw) {
+  Lab lab;
+  auto* const words = lab.make<std::uint32_t>(64);
+  const int talks = lab.start(lab.load(talk("release.sys")), {}, {}, words);
+  while (load_acquire(words + 16) == 0) std::this_thread::yield();
+  const auto fault =
+      lab.run(kernel_text(".param .u64 words",
+                          "ld.param.u64 %d1, [words];\nld.global.u32 %r1, [%d1];\nst.global.u32 [%d1+8], %r1;"),
+              {}, {}, words);
+  EXPECT_FALSE(fault) << fault->text;
+  EXPECT_EQ(words[2], 7U);
+  answer(words);
+  EXPECT_FALSE(lab.wait(talks));
+}
+
+TEST(PtxLitmus, OrdersAcquireAfterLaunchWhoseEndHostSaw) {
+  Lab lab;
+  auto* const words = lab.make<std::uint32_t>(64);
+  const std::string begin = "ld.param.u64 %d1, [words];\n";
+  const int waits = lab.start(
+      lab.load(kernel_text(".param .u64 words",
+                           begin + "AGAIN:\nld.acquire.sys.u32 %r1, [%d1+64];\nsetp.eq.u32 %p1, %r1, 0;\n"
+                                   "@%p1 bra AGAIN;\nld.global.u32 %r2, [%d1];\nst.global.u32 [%d1+4], %r2;")),
+      {}, {}, words);
+  EXPECT_FALSE(lab.run(kernel_text(".param .u64 words", begin + "st.global.u32 [%d1], 5;"), {}, {}, words));
+  store_release(words + 16, 1U);
+  const auto fault = lab.wait(waits);
+  EXPECT_FALSE(fault) << fault->text;
+  EXPECT_EQ(words[1], 5U);
+}
+
 // The host reads memory between the slices of the machine: when kernels that do nothing end.
 std::uint32_t count_lost_messages(const std::string& release, std::uint64_t seeds) {
   std::uint32_t lost = 0;

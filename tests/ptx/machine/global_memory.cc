@@ -45,6 +45,12 @@ void GlobalMemory::refresh() {
   last_range_ = 0;
 }
 
+void GlobalMemory::end_launches(std::uint64_t stamp) {
+  View view;
+  view.ended = stamp;
+  outside_ = clocks_.join(outside_, ViewRef(std::move(view)));
+}
+
 Event GlobalMemory::event_of(const Block& block, std::uint32_t warp, std::uint32_t lane) const {
   return {block.number, block.epoch, block.warps[warp].threads[lane].clock,
           static_cast<std::uint16_t>(warp * 32 + lane)};

@@ -75,6 +75,8 @@ class GlobalMemory {
   void drain_all(Block& block);
   void show_to_block(Block& block);
 
+  void end_launches(std::uint64_t stamp);  // The host knows what launches up to this one did.
+
   std::uint64_t stores() const { return stores_; }
   std::uint64_t changes() const { return changes_; }  // Stores that changed memory.
   std::uint64_t stale_loads() const { return stale_loads_; }

@@ -156,7 +156,8 @@ void Machine::Thread::make_block(Running& launch, std::uint32_t multiprocessor) 
   }
   View view;
   view.ended = launch.ended_before;
-  const ViewRef initial(std::move(view));
+  // The host may have started the launch after it saw what running kernels released.
+  const ViewRef initial = clocks.join(ViewRef(std::move(view)), memory.outside());
   block->warps.resize(warps);
   for (std::uint32_t w = 0; w < warps; ++w) {
     Warp& warp = block->warps[w];
@@ -196,6 +197,7 @@ void Machine::Thread::end_launch(Running& launch) {
   const auto device = static_cast<std::size_t>(launch.launch.module->device());
   const std::uint64_t stamp = ended.load(std::memory_order_relaxed) + 1;
   for (const std::uint32_t number : launch.numbers) clocks.end_block(number, stamp);
+  memory.end_launches(stamp);
   ended.store(stamp, std::memory_order_release);
   std::erase(devices[device].waiting, &launch);
   const auto found =
