@@ -215,7 +215,8 @@ void GlobalMemory::atomic(Access& access, std::uint32_t lane) {
   if (now != old) ++changes_;
   const bool wrote = !(in.action == static_cast<std::uint8_t>(Atomic::compare) && old != operand);
   const Publication* const found = shadow_.at(address).published ? shadow_.find_publication(address) : nullptr;
-  const ViewRef earlier = found != nullptr && found->value == old ? found->view : ViewRef();
+  ViewRef earlier;
+  if (found != nullptr) earlier = found->value == old ? found->view : outside_;
   acquire(access, shadow_, lane, old);
   if (!wrote) return;
   if (options_.loads_stale) remember(address, granule, event_of(access.block, access.warp_index, lane));
