@@ -1,0 +1,64 @@
+#include "tests/ptx/runtime/node.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "src/base/config.h"
+#include "tests/ptx/runtime/errors.h"
+
+namespace tutti::cudart {
+namespace {
+
+constexpr int kMaxDevices = 16;
+
+// Returns the position of a variable's value in `values`, or `fallback` if the variable is unset. Aborts on other
+// values.
+std::size_t choice(const Environment& environment, const char* name, std::initializer_list<const char*> values,
+                   std::size_t fallback) {
+  const auto value = environment.get(name);
+  if (!value) return fallback;
+  const auto found = std::find(values.begin(), values.end(), *value);
+  if (found != values.end()) return static_cast<std::size_t>(found - values.begin());
+  std::string known;
+  for (const char* each : values) known += std::string(" ") + each;
+  report("%s=%s is unknown; valid values:%s", name, value->c_str(), known.c_str());
+  std::abort();
+}
+
+int number(const Environment& environment, const char* name, int fallback, int most) {
+  const auto value = environment.get(name);
+  return value ? std::clamp(std::atoi(value->c_str()), 1, most) : fallback;
+}
+
+NodeOptions from(const Environment& environment) {
+  NodeOptions options;
+  options.devices = number(environment, "TUTTI_PTX_DEVICES", options.devices, kMaxDevices);
+  options.links = static_cast<Links>(choice(environment, "TUTTI_PTX_LINKS", {"nvlink", "pcie", "mixed"}, 0));
+  options.waits = static_cast<AllocationWaits>(choice(environment, "TUTTI_PTX_WAITS", {"none", "peers", "all"}, 1));
+  options.mps = choice(environment, "TUTTI_PTX_MPS", {"0", "1"}, 1) == 1;
+  options.pageable = choice(environment, "TUTTI_PTX_PAGEABLE", {"0", "1"}, 0) == 1;
+  options.multiprocessors = number(environment, "TUTTI_PTX_MULTIPROCESSORS", options.multiprocessors, 1024);
+  options.queues = number(environment, "CUDA_DEVICE_MAX_CONNECTIONS", options.queues, 32);
+  options.loads_eagerly = environment.get("CUDA_MODULE_LOADING").value_or("LAZY") == "EAGER";
+  return options;
+}
+
+}  // namespace
+
+const NodeOptions& node_options() {
+  static const NodeOptions options = from(Environment::of_process());
+  return options;
+}
+
+bool linked(int device, int peer) {
+  if (device == peer) return false;
+  switch (node_options().links) {
+    case Links::nvlink: return true;
+    case Links::pcie: return false;
+    case Links::mixed: return device / 2 == peer / 2;
+  }
+  return false;
+}
+
+}  // namespace tutti::cudart

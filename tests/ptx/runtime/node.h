@@ -1,0 +1,37 @@
+// The emulated node: number and kind of devices, from environment variables. tests/ptx/runtime/README.md lists them.
+#pragma once
+
+#include <cstdint>
+
+namespace tutti::cudart {
+
+enum class Links : std::uint8_t {
+  nvlink,  // Every device can access every other.
+  pcie,    // No device can access another.
+  mixed,   // Devices 2n and 2n + 1 can access each other.
+};
+
+// Which running kernels an allocation waits for, apart from those that CUDA documents for the function.
+enum class AllocationWaits : std::uint8_t {
+  none,
+  peers,  // Kernels of devices that have enabled access to the memory of the allocating device.
+  all,    // Also kernels of the allocating device.
+};
+
+struct NodeOptions {
+  int devices = 1;
+  Links links = Links::nvlink;
+  AllocationWaits waits = AllocationWaits::peers;
+  bool loads_eagerly = false;
+  bool mps = true;
+  bool pageable = false;  // Devices can access all host memory.
+  int multiprocessors = 64;
+  int queues = 8;  // Hardware queues per device.
+};
+
+// Read once, by the first call of the runtime.
+const NodeOptions& node_options();
+
+bool linked(int device, int peer);  // True for different devices with a peer-to-peer path.
+
+}  // namespace tutti::cudart
