@@ -1,0 +1,206 @@
+// Copies and fills of memory, and words that streams write and wait for.
+#include <cstring>
+
+#include "src/base/atomic.h"
+#include "tests/ptx/runtime/driver.h"
+#include "tests/ptx/runtime/memory.h"
+#include "tests/ptx/runtime/stream.h"
+
+namespace tutti::cudart {
+namespace {
+
+class Copy final : public Work {
+ public:
+  Copy(std::byte* to, const std::byte* from, std::size_t bytes) : to_(to), from_(from), bytes_(bytes) {}
+  bool advance() override {
+    std::memmove(to_, from_, bytes_);
+    address_space().mark_written(to_, bytes_);
+    return true;
+  }
+  std::string name() const override { return "a copy"; }
+
+ private:
+  std::byte* const to_;
+  const std::byte* const from_;
+  const std::size_t bytes_;
+};
+
+class Fill final : public Work {
+ public:
+  Fill(std::byte* to, int value, std::size_t bytes) : to_(to), value_(value), bytes_(bytes) {}
+  bool advance() override {
+    std::memset(to_, value_, bytes_);
+    address_space().mark_written(to_, bytes_);
+    return true;
+  }
+  std::string name() const override { return "a memset"; }
+
+ private:
+  std::byte* const to_;
+  const int value_;
+  const std::size_t bytes_;
+};
+
+class WriteWord final : public Work {
+ public:
+  WriteWord(std::uint32_t* word, std::uint32_t value) : word_(word), value_(value) {}
+  bool advance() override {
+    address_space().mark_written(reinterpret_cast<std::byte*>(word_), sizeof *word_);
+    store_release(word_, value_);
+    return true;
+  }
+  std::string name() const override { return "a write of a word"; }
+
+ private:
+  std::uint32_t* const word_;
+  const std::uint32_t value_;
+};
+
+class AwaitWord final : public Work {
+ public:
+  AwaitWord(const std::uint32_t* word, std::uint32_t value, unsigned flags)
+      : word_(word), value_(value), condition_(flags & ~unsigned{CU_STREAM_WAIT_VALUE_FLUSH}) {}
+  bool advance() override {
+    const std::uint32_t seen = load_acquire(word_);
+    switch (condition_) {
+      case CU_STREAM_WAIT_VALUE_EQ: return seen == value_;
+      case CU_STREAM_WAIT_VALUE_AND: return (seen & value_) != 0;
+      case CU_STREAM_WAIT_VALUE_NOR: return ~(seen | value_) != 0;
+      default: return static_cast<std::int32_t>(seen - value_) >= 0;
+    }
+  }
+  bool holds_queue() const override { return true; }
+  bool polls() const override { return true; }
+  std::string name() const override { return "a wait for a word"; }
+
+ private:
+  const std::uint32_t* const word_;
+  const std::uint32_t value_;
+  const unsigned condition_;
+};
+
+struct Place {
+  bool known = false;  // Not pageable host memory.
+  bool on_host = true;
+  bool reachable = true;  // By the copying device.
+  bool fits = true;
+};
+
+Place place_of(const void* memory, std::size_t bytes, const DeviceState& device) {
+  const Allocation* allocation = find_allocation(memory);
+  if (allocation == nullptr) return {};
+  Place place = {.known = true, .on_host = allocation->on_host()};
+  place.fits = static_cast<const std::byte*>(memory) + bytes <= allocation->begin + allocation->bytes;
+  // Copies between devices need no peer access: the driver stages them. Mapped memory needs access.
+  place.reachable =
+      allocation->origin != Origin::mapped || (allocation->devices & (std::uint64_t{1} << device.ordinal)) != 0;
+  return place;
+}
+
+bool matches(cudaMemcpyKind kind, const Place& to, const Place& from) {
+  switch (kind) {
+    case cudaMemcpyHostToHost: return to.on_host && from.on_host;
+    case cudaMemcpyHostToDevice: return from.on_host && to.known;
+    case cudaMemcpyDeviceToHost: return to.on_host && from.known;
+    case cudaMemcpyDeviceToDevice: return to.known && from.known;
+    case cudaMemcpyDefault: return true;
+  }
+  return false;
+}
+
+struct CopyRequest {
+  void* to;
+  const void* from;
+  std::size_t bytes;
+  cudaMemcpyKind kind;
+  bool returns_early;  // cudaMemcpyAsync()
+};
+
+// Copies of pageable memory wait for the stream, and return when they are done: the driver stages them.
+// Source: CUDA runtime API, "API synchronization behavior".
+cudaError_t copy_in(Lock& lock, Stream& stream, const CopyRequest& request) {
+  const DeviceState& device = device_state(stream.device);
+  const Place to = place_of(request.to, request.bytes, device), from = place_of(request.from, request.bytes, device);
+  if (!matches(request.kind, to, from)) return cudaErrorInvalidValue;
+  for (const Place& place : {to, from}) {
+    if (!place.fits || !place.reachable) return cudaErrorInvalidValue;
+  }
+  if (request.bytes == 0) return cudaSuccess;
+  auto* target = static_cast<std::byte*>(request.to);
+  const auto* source = static_cast<const std::byte*>(request.from);
+  const auto make = [=, bytes = request.bytes] { return std::make_unique<Copy>(target, source, bytes); };
+  TaskPtr task;
+  const cudaError_t error = enqueue(stream, {cudaGraphNodeTypeMemcpy, make}, &task);
+  if (error != cudaSuccess || task == nullptr) return error;
+  const bool within_device = to.known && from.known && !to.on_host && !from.on_host;
+  const bool pageable = !to.known || !from.known;
+  if (pageable || (!request.returns_early && !within_device)) engine().await(lock, "cudaMemcpy", task);
+  return device.fault;
+}
+
+cudaError_t copy(const CopyRequest& request, cudaStream_t handle) {
+  return enter_runtime([&](Lock& lock, DeviceState& device) {
+    Stream* stream = stream_of(handle, device);
+    return stream == nullptr ? cudaErrorInvalidResourceHandle : copy_in(lock, *stream, request);
+  });
+}
+
+cudaError_t fill(void* to, int value, std::size_t bytes, cudaStream_t handle) {
+  return enter_runtime([&](Lock&, DeviceState& device) {
+    Stream* stream = stream_of(handle, device);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    const Place place = place_of(to, bytes, device_state(stream->device));
+    if (!place.known || !place.fits || !place.reachable) return cudaErrorInvalidValue;
+    if (bytes == 0) return cudaSuccess;
+    auto* target = static_cast<std::byte*>(to);
+    return enqueue(*stream, {cudaGraphNodeTypeMemset, [=] { return std::make_unique<Fill>(target, value, bytes); }});
+  });
+}
+
+}  // namespace
+
+CUresult stream_write_value(CUstream handle, CUdeviceptr address, std::uint32_t value, unsigned flags) {
+  if ((flags & ~unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER}) != 0) return CUDA_ERROR_INVALID_VALUE;
+  return enter_driver([&](Lock&, DeviceState& device) {
+    Stream* stream = stream_of(handle, device);
+    auto* word = reinterpret_cast<std::uint32_t*>(address);
+    if (stream == nullptr || find_allocation(word) == nullptr || address % 4 != 0) return cudaErrorInvalidValue;
+    return enqueue(*stream, {cudaGraphNodeTypeEmpty, [=] { return std::make_unique<WriteWord>(word, value); }});
+  });
+}
+
+CUresult stream_wait_value(CUstream handle, CUdeviceptr address, std::uint32_t value, unsigned flags) {
+  return enter_driver([&](Lock&, DeviceState& device) {
+    Stream* stream = stream_of(handle, device);
+    const auto* word = reinterpret_cast<const std::uint32_t*>(address);
+    if (stream == nullptr || find_allocation(word) == nullptr || address % 4 != 0) return cudaErrorInvalidValue;
+    return enqueue(*stream, {cudaGraphNodeTypeEmpty, [=] { return std::make_unique<AwaitWord>(word, value, flags); }});
+  });
+}
+
+}  // namespace tutti::cudart
+
+extern "C" {
+
+cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) {
+  return tutti::cudart::copy({to, from, bytes, kind, false}, nullptr);
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  return tutti::cudart::copy({to, from, bytes, kind, true}, stream);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                                cudaStream_t stream) {
+  using tutti::cudart::is_device;
+  if (!is_device(to_device) || !is_device(from_device)) return tutti::cudart::keep(cudaErrorInvalidDevice);
+  return tutti::cudart::copy({to, from, bytes, cudaMemcpyDeviceToDevice, true}, stream);
+}
+
+cudaError_t cudaMemset(void* to, int value, size_t bytes) { return tutti::cudart::fill(to, value, bytes, nullptr); }
+
+cudaError_t cudaMemsetAsync(void* to, int value, size_t bytes, cudaStream_t stream) {
+  return tutti::cudart::fill(to, value, bytes, stream);
+}
+
+}  // extern "C"
