@@ -1,0 +1,2 @@
+# The stand-in for the CUDA runtime.
+add_subdirectory(runtime)
