@@ -1,0 +1,126 @@
+// Streams and events of the CUDA stand-in.
+#include <thread>
+
+#include "tests/ptx/runtime_gate.h"
+
+namespace tutti::test {
+namespace {
+
+cudaError_t finish(cudaStream_t stream) { return cudaStreamSynchronize(stream); }
+
+TEST(PtxStreams, RunsWorkInOrder) {
+  StreamHold gate;
+  OwnedStream stream;
+  OwnedEvent before, after;
+  EXPECT_EQ(cudaEventRecord(before, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(before), cudaSuccess);
+  gate.hold(stream);
+  EXPECT_EQ(cudaEventRecord(after, stream), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(after), cudaErrorNotReady);
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorNotReady);
+  float ms = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&ms, before, after), cudaErrorNotReady);
+  gate.open();
+  EXPECT_EQ(finish(stream), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(after), cudaSuccess);
+  EXPECT_EQ(cudaEventElapsedTime(&ms, before, after), cudaSuccess);
+  EXPECT_GT(ms, 0);
+  cudaGetLastError();
+}
+
+TEST(PtxStreams, WaitsForMarkAsRecordedAtCall) {
+  StreamHold first, second;
+  OwnedStream a, b, c;
+  OwnedEvent event, end;
+  first.hold(a);
+  second.hold(b);
+  EXPECT_EQ(cudaEventRecord(event, a), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(c, event, 0), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(event, b), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(end, c), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(end), cudaErrorNotReady);
+  first.open();
+  EXPECT_EQ(finish(c), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event), cudaErrorNotReady);
+  second.open();
+  EXPECT_EQ(finish(b), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(event), cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST(PtxStreams, LegacyStreamWaitsForBlockingStreamsOnly) {
+  StreamHold gate;
+  OwnedStream free, blocking(cudaStreamDefault);
+  OwnedEvent end, later;
+  gate.hold(free);
+  EXPECT_EQ(cudaEventRecord(end, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventSynchronize(end), cudaSuccess);
+  gate.hold(blocking);
+  EXPECT_EQ(cudaEventRecord(end, nullptr), cudaSuccess);
+  EXPECT_EQ(cudaEventRecord(later, blocking), cudaSuccess);
+  for (int i = 0; i < 2000; ++i) {
+    ASSERT_EQ(cudaEventQuery(end), cudaErrorNotReady) << "it did not wait for the blocking stream";
+    std::this_thread::yield();
+  }
+  gate.open();
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+  EXPECT_EQ(cudaEventQuery(later), cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST(PtxStreams, ShareHardwareQueues) {
+  StreamHold gate;
+  cudaStream_t streams[9];  // One more than there are queues.
+  OwnedEvent other, same;
+  for (cudaStream_t& stream : streams)
+    ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  gate.hold(streams[0]);
+  EXPECT_EQ(cudaEventRecord(same, streams[8]), cudaSuccess);
+  for (int i = 1; i < 8; ++i) {
+    EXPECT_EQ(cudaEventRecord(other, streams[i]), cudaSuccess);
+    EXPECT_EQ(cudaEventSynchronize(other), cudaSuccess);
+  }
+  EXPECT_EQ(cudaEventQuery(same), cudaErrorNotReady);
+  gate.open();
+  EXPECT_EQ(cudaEventSynchronize(same), cudaSuccess);
+  for (cudaStream_t stream : streams) EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST(PtxStreams, RejectsUnknownHandles) {
+  OwnedEvent silent(cudaEventDisableTiming), timed;
+  const auto unknown = reinterpret_cast<cudaStream_t>(0x1234);
+  float ms = 0;
+  EXPECT_EQ(cudaStreamSynchronize(unknown), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventRecord(timed, unknown), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaEventElapsedTime(&ms, silent, timed), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaStreamDestroy(nullptr), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaGetLastError(), cudaSuccess);
+}
+
+TEST(PtxStreams, SynchronizesCopiesOfPageableMemory) {
+  StreamHold gate;
+  OwnedStream stream;
+  std::uint32_t *pinned = nullptr, pageable = 7;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&pinned), 4), cudaSuccess);
+  ASSERT_EQ(cudaMalloc(&memory, 4), cudaSuccess);
+  *pinned = 5;
+  gate.hold(stream);
+  EXPECT_EQ(cudaMemcpyAsync(memory, pinned, 4, cudaMemcpyHostToDevice, stream), cudaSuccess);  // Returns at once.
+  EXPECT_EQ(cudaStreamQuery(stream), cudaErrorNotReady);
+  gate.open();
+  EXPECT_EQ(cudaMemcpyAsync(&pageable, memory, 4, cudaMemcpyDeviceToHost, stream), cudaSuccess);
+  EXPECT_EQ(pageable, 5U);
+  EXPECT_EQ(cudaMemcpy(memory, memory, 8, cudaMemcpyDeviceToDevice), cudaErrorInvalidValue) << "beyond the end";
+  EXPECT_EQ(cudaMemcpy(&pageable, pinned, 4, cudaMemcpyDeviceToHost), cudaSuccess) << "pinned memory has both kinds";
+  EXPECT_EQ(cudaMemcpy(memory, memory, 4, cudaMemcpyHostToDevice), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+  cudaGetLastError();
+}
+
+}  // namespace
+}  // namespace tutti::test
