@@ -58,10 +58,9 @@ class CudaRig final : public DeviceRig {
 }  // namespace
 
 std::unique_ptr<DeviceRig> cuda_rig() {
-  // Kernels that wait for each other in separate streams need as many queues, and no kernel may be loaded while another
-  // waits. CUDA reads these variables when it starts.
+  // Kernels that wait for each other in separate streams need as many queues. CUDA reads this variable when it starts.
+  // Modules are loaded lazily, as in most programs.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   auto device = find_device();
   if (!device.ok()) return nullptr;
   return std::make_unique<CudaRig>(std::move(device).value());

@@ -4,6 +4,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/atomic.h"
+#include "src/executor/thread_block/correct.h"
 #include "tests/executor/device_fixture.h"
 #include "tests/executor/threaded_ranks.h"
 
@@ -199,6 +200,25 @@ TEST_P(DeviceTest, ReportsBeginningOfCall) {
   ASSERT_TRUE(calls_->launch({one[0]}, b_).ok());
   EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 2; }));
   ASSERT_TRUE(calls_->launch({one[1]}, b_).ok());
+  expect_done(a_);
+  expect_done(b_);
+  EXPECT_EQ(calls_->rank_set().error(), "");
+}
+
+// A device may load a kernel at its first launch and wait for running thread blocks then, so all kernels must be loaded
+// before.
+TEST_P(DeviceTest, StartsOtherKernel_WhileThreadBlockWaits) {
+  prepare("two_shot");
+  const BatchCall zero = calls_->call(0), one = calls_->call(1);
+  DeviceReach reach(device());
+  const std::pmr::vector<KernelRounding> rounding(1, {}, &reach);
+  CorrectTask nothing;
+  nothing.rounding = rounding.data();
+  nothing.compression = CompressionFormat::bf16;
+  ASSERT_TRUE(calls_->launch({zero}, a_).ok());
+  EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 1; }));
+  ASSERT_TRUE(device().correct(nothing, b_).ok());
+  ASSERT_TRUE(calls_->launch({one}, b_).ok());
   expect_done(a_);
   expect_done(b_);
   EXPECT_EQ(calls_->rank_set().error(), "");

@@ -8,10 +8,8 @@
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  // Kernels that wait for each other in separate streams need as many queues, and no kernel may be loaded while another
-  // waits. CUDA reads these variables when it starts.
+  // Kernels that wait for each other in separate streams need as many queues. CUDA reads this variable when it starts.
   setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
-  setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   auto device = tutti::find_device();
   if (!device.ok()) {
     std::printf("skipped: %s\n", std::move(device).status().message().c_str());

@@ -110,7 +110,8 @@ Status CudaDevice::prepare_kernel() {
                          "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
     traits_.thread_blocks = std::min(traits_.thread_blocks, static_cast<std::uint32_t>(thread_blocks * processors));
   }
-  return {};
+  // Loads the kernel. Its first launch would load it otherwise, which may wait for thread blocks that wait for peers.
+  return check(cudaFuncGetAttributes(&kernel, correct_kernel()), "cudaFuncGetAttributes");
 }
 
 Result<std::byte*> CudaDevice::zeroed(std::byte* memory, std::size_t bytes) {
