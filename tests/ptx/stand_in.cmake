@@ -6,3 +6,4 @@ tutti_test(runtime_processes_test.cc LINKS tutti_ptx_runtime tutti_base bootstra
 tutti_test(runtime_kernels_test.cc LINKS tutti_ptx_runtime tutti_base bootstrap_processes LABELS ptx)
 target_sources(ptx_runtime_kernels_test PRIVATE runtime_kernels.cu)
 target_compile_options(ptx_runtime_kernels_test PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+include(existing_tests.cmake)
