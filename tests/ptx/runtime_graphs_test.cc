@@ -57,6 +57,11 @@ TEST_F(PtxCapture, RejectsEnd_BeforeForkedWorkIsJoined) {
   EXPECT_EQ(cudaStreamQuery(b_), cudaSuccess) << "the captured wait was executed";
 }
 
+TEST_F(PtxCapture, IsNeededForExternalEvents) {
+  EXPECT_EQ(cudaEventRecordWithFlags(event_, a_, cudaEventRecordExternal), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaStreamWaitEvent(a_, event_, cudaEventWaitExternal), cudaErrorInvalidValue);
+}
+
 TEST_F(PtxCapture, RejectsEventsOutsideOfIt) {
   EXPECT_EQ(cudaEventRecord(event_, b_), cudaSuccess);
   ASSERT_EQ(begin(a_), cudaSuccess);
@@ -182,6 +187,38 @@ TEST(PtxGraph, RunsBranchesConcurrentlyAndLaunchesInOrder) {
   EXPECT_EQ(cudaStreamQuery(a), cudaSuccess);
   EXPECT_EQ(cudaGraphExecDestroy(instance), cudaSuccess);
   EXPECT_EQ(cudaFreeHost(words), cudaSuccess);
+  cudaGetLastError();
+}
+
+// The event as of each launch counts, and each launch records its event again.
+TEST(PtxGraph, WaitsForEventsAndRecordsThem_InEachLaunch) {
+  OwnedStream stream, earlier, later;
+  OwnedEvent before, after;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t instance = nullptr;
+  ASSERT_EQ(begin(stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamWaitEvent(stream, before, cudaEventWaitExternal), cudaSuccess);
+  EXPECT_EQ(cudaEventRecordWithFlags(after, stream, cudaEventRecordExternal), cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&instance, graph, 0), cudaSuccess);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphLaunch(instance, stream), cudaSuccess);
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess) << "it waits for an event that was never recorded";
+  for (int launch = 0; launch < 2; ++launch) {
+    StreamHold gate;
+    gate.hold(earlier);
+    EXPECT_EQ(cudaEventRecord(before, earlier), cudaSuccess);
+    EXPECT_EQ(cudaGraphLaunch(instance, stream), cudaSuccess);
+    EXPECT_EQ(cudaStreamWaitEvent(later, after, 0), cudaSuccess);
+    for (int i = 0; i < 2000; ++i) {
+      ASSERT_EQ(cudaEventQuery(after), cudaErrorNotReady);
+      ASSERT_EQ(cudaStreamQuery(later), cudaErrorNotReady);
+    }
+    gate.open();
+    EXPECT_EQ(cudaStreamSynchronize(later), cudaSuccess);
+    EXPECT_EQ(cudaEventQuery(after), cudaSuccess);
+  }
+  EXPECT_EQ(cudaGraphExecDestroy(instance), cudaSuccess);
   cudaGetLastError();
 }
 

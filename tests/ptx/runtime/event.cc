@@ -32,13 +32,29 @@ cudaError_t record(Event& event, Stream& stream) {
     if (stream.capture->invalid) return cudaErrorStreamCaptureInvalidated;
     event.capture = stream.capture;
     event.captured = stream.dependencies;
-    event.task = nullptr;
+    event.mark->task = nullptr;
     return cudaSuccess;
   }
-  const cudaError_t error = enqueue(stream, {}, &event.task);
+  const cudaError_t error = enqueue(stream, {}, &event.mark->task);
   if (error != cudaSuccess) return error;
   event.capture = nullptr;
   event.captured.clear();
+  return cudaSuccess;
+}
+
+// Makes each launch of the captured graph record the event. Source: CUDA runtime API, cudaEventRecordWithFlags.
+cudaError_t record_in_launches(Event& event, Stream& stream) {
+  if (stream.capture == nullptr || event.device != stream.device) return cudaErrorInvalidValue;
+  if (stream.capture->invalid) return cudaErrorStreamCaptureInvalidated;
+  capture_node(stream, cudaGraphNodeTypeEventRecord, nullptr).recorded = event.mark;
+  return cudaSuccess;
+}
+
+// Makes each launch of the captured graph wait for the event. Source: CUDA runtime API, cudaStreamWaitEvent.
+cudaError_t wait_in_launches(Stream& stream, const Event& event) {
+  if (stream.capture == nullptr) return cudaErrorInvalidValue;
+  if (stream.capture->invalid) return cudaErrorStreamCaptureInvalidated;
+  capture_node(stream, cudaGraphNodeTypeWaitEvent, nullptr).awaited = event.mark;
   return cudaSuccess;
 }
 
@@ -72,8 +88,8 @@ cudaError_t wait(Stream& stream, const Event& event) {
     return cudaSuccess;
   }
   if (stream.capture != nullptr) return fail(stream, event, cudaErrorStreamCaptureIsolation);
-  if (event.task == nullptr) return cudaSuccess;  // Never recorded.
-  append(stream, nullptr, {event.task});
+  if (event.mark->task == nullptr) return cudaSuccess;  // Never recorded.
+  append(stream, nullptr, {event.mark->task});
   return cudaSuccess;
 }
 
@@ -106,10 +122,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle) {
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t handle, cudaStream_t in, unsigned flags) {
-  if (flags != cudaEventRecordDefault) return not_supported("cudaEventRecordExternal");
+  if (flags > cudaEventRecordExternal) return keep(cudaErrorInvalidValue);
   return on_event(handle, [&](Lock&, DeviceState& device, Event& event) {
     Stream* stream = stream_of(in, device);
-    return stream == nullptr ? cudaErrorInvalidResourceHandle : record(event, *stream);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    return flags == cudaEventRecordExternal ? record_in_launches(event, *stream) : record(event, *stream);
   });
 }
 
@@ -118,10 +135,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t of, cudaEvent_t handle, unsigned flags) {
-  if (flags != cudaEventWaitDefault) return not_supported("cudaEventWaitExternal");
+  if (flags > cudaEventWaitExternal) return keep(cudaErrorInvalidValue);
   return on_event(handle, [&](Lock&, DeviceState& device, Event& event) {
     Stream* stream = stream_of(of, device);
-    return stream == nullptr ? cudaErrorInvalidResourceHandle : wait(*stream, event);
+    if (stream == nullptr) return cudaErrorInvalidResourceHandle;
+    return flags == cudaEventWaitExternal ? wait_in_launches(*stream, event) : wait(*stream, event);
   });
 }
 
@@ -129,7 +147,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return on_event(handle, [](Lock&, DeviceState&, Event& event) {
     const cudaError_t error = forbid_query(event);
     if (error != cudaSuccess) return error;
-    return event.task == nullptr || event.task->done ? cudaSuccess : cudaErrorNotReady;
+    return event.mark->task == nullptr || event.mark->task->done ? cudaSuccess : cudaErrorNotReady;
   });
 }
 
@@ -137,7 +155,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
   return on_event(handle, [](Lock& lock, DeviceState&, Event& event) {
     const cudaError_t error = forbid_query(event);
     if (error != cudaSuccess) return error;
-    const TaskPtr task = event.task;
+    const TaskPtr task = event.mark->task;
     const int device = event.device;
     engine().await(lock, "cudaEventSynchronize", task);
     return device_state(device).fault;
@@ -150,10 +168,10 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t until)
     if (events().count(end) == 0 || !start.timing || !end->timing) return cudaErrorInvalidResourceHandle;
     for (Event* event : {&start, end}) {
       if (event->capture != nullptr) return forbid_query(*event);
-      if (event->task == nullptr) return cudaErrorInvalidResourceHandle;
+      if (event->mark->task == nullptr) return cudaErrorInvalidResourceHandle;
     }
-    if (!start.task->done || !end->task->done) return cudaErrorNotReady;
-    *ms = static_cast<float>(static_cast<double>(end->task->done_ns - start.task->done_ns) * 1e-6);
+    if (!start.mark->task->done || !end->mark->task->done) return cudaErrorNotReady;
+    *ms = static_cast<float>(static_cast<double>(end->mark->task->done_ns - start.mark->task->done_ns) * 1e-6);
     return cudaSuccess;
   });
 }

@@ -8,7 +8,7 @@ namespace tutti::cudart {
 struct Event {
   int device = 0;
   bool timing = true;
-  TaskPtr task;                      // The last recorded mark; null if there is none.
+  std::shared_ptr<EventMark> mark = std::make_shared<EventMark>();
   std::shared_ptr<Capture> capture;  // Capture in which the event was recorded last.
   std::vector<GraphNode*> captured;  // Nodes that precede the mark in the capture.
 };

@@ -14,11 +14,18 @@ struct UserObject {
   std::size_t references = 0;
 };
 
+// The last mark of an event that was recorded outside of captures, or by a launch of a graph. Null: none.
+struct EventMark {
+  TaskPtr task;
+};
+
 struct GraphNode {
   int device = 0;
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
-  MakeWork make;                    // Null: the node only joins its predecessors.
-  std::vector<std::size_t> before;  // Numbers of the nodes that must end first; smaller than this node's number.
+  MakeWork make;                        // Null: the node only joins its predecessors.
+  std::shared_ptr<EventMark> awaited;   // Each launch waits for the mark that the event has then.
+  std::shared_ptr<EventMark> recorded;  // Each launch moves the mark.
+  std::vector<std::size_t> before;      // Numbers of the nodes that must end first; smaller than this node's number.
   std::size_t number = 0;
 };
 

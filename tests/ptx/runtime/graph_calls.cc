@@ -17,7 +17,9 @@ void launch(GraphInstance& instance, Stream& stream) {
   for (const auto& node : instance.content->nodes) {
     std::vector<TaskPtr> before = {first};
     for (const std::size_t number : node->before) before.push_back(tasks[number]);
+    if (node->awaited != nullptr) before.push_back(node->awaited->task);
     tasks.push_back(engine().add(node->device, node->make == nullptr ? nullptr : node->make(), before));
+    if (node->recorded != nullptr) node->recorded->task = tasks.back();
   }
   instance.last = append(stream, nullptr, tasks);
   // The launch keeps the graph's objects until its end, even if the instance is destroyed.
