@@ -24,7 +24,7 @@ Status DeviceCallOrder::begin(DeviceStream callers, DeviceStream stream) {
 }
 
 // The first call of a capture makes each replay wait for earlier calls and replays. Calls outside of captures wait for
-// earlier replays.
+// earlier replays. Captures of one communicator must not alternate.
 Status DeviceCallOrder::order_replays(DeviceStream stream) {
   if (capture_ == 0) return before_captures_ == nullptr ? Status() : serial_->hold(stream);
   if (capture_ == captured_in_) return {};
@@ -45,11 +45,12 @@ Status DeviceCallOrder::end_together(std::span<DeviceCallOrder* const> orders, D
   const auto sharers =
       std::count_if(orders.begin(), orders.end(), [&](const auto* order) { return order->mark() == event; });
   if (event.use_count() != sharers + 1) event = TUTTI_TRY(orders.front()->device_.make_event());
+  // First, so that whatever waits for `event` waits for these, too: in a capture they are nodes of the graph.
+  for (const DeviceCallOrder* order : orders) TUTTI_CHECK_OK(order->record_for_replays(stream));
   TUTTI_CHECK_OK(event->record(stream));
   for (DeviceCallOrder* order : orders) {
     (order->capture_ == 0 ? order->latest_ : order->captured_) = event;
     if (order->capture_ != 0) order->captured_in_ = order->capture_;
-    TUTTI_CHECK_OK(order->record_for_replays(stream));
   }
   return {};
 }
