@@ -28,6 +28,7 @@ std::int64_t read_ns(clockid_t clock) {
 thread_local constinit Pace thread_pace;
 
 void Pace::note_crowd(std::int64_t now_ns) {
+  if (crowded_ && now_ns < crowded_until_ns_) return;
   const bool soon = now_ns - crowded_until_ns_ < kMaxCrowdedNs;
   crowded_ns_ = soon ? std::clamp(2 * crowded_ns_, kMinCrowdedNs, kMaxCrowdedNs) : kMinCrowdedNs;
   crowded_until_ns_ = now_ns + crowded_ns_;

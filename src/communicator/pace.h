@@ -13,9 +13,10 @@ struct Pace {
 
   // Returns whether other threads are assumed to need this thread's CPU.
   bool is_crowded() const { return crowded_; }
-  // Assumes so for a time, which doubles each time that the next reason follows soon.
+  // Starts the assumption for a limited time. The time doubles if the previous one ended less than 100 ms ago.
   void note_crowd(std::int64_t now_ns);
-  void end_crowd(std::int64_t now_ns) {  // If the time is over.
+  // Ends the assumption if its time is over.
+  void end_crowd(std::int64_t now_ns) {
     if (now_ns >= crowded_until_ns_) crowded_ = false;
   }
   // Notes a crowd if the thread was often preempted since the last call while other threads of the process used much of

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::uint32_t kPollsBeforeYield = 16;  // Polls between yields if the peer runs on another CPU.
 constexpr std::int64_t kYieldNs = 200'000;       // Minimum time between checks while yielding.
-// A yield that takes longer went to a thread that does not wait. Then waits sleep: the kernel resumes a sleeping thread
-// sooner than one that yielded.
+// A yield that takes longer probably went to a thread that does not wait. Then waits sleep: the kernel resumes a
+// sleeping thread sooner than one that yielded.
 constexpr std::int64_t kLongYieldNs = 100'000;
 // Time that a wait spins before it sleeps: about the time that a sleeping thread takes to wake up.
 constexpr std::int64_t kSpinNs = 50'000;
@@ -148,7 +148,7 @@ Status Waiter::sleep(Rank peer, WaitState& wait_state) {
 Status Waiter::wait_between_hosts(Rank peer, WaitState& wait_state) {
   Mesh& mesh = membership_.mesh;
   if (wait_state.polls == 1) mesh.push();
-  if (yields_to_others_) yield();
+  if (yields_to_others_ && !sleeps_at_once()) yield();
   if (wait_state.polls % kPollsPerAdvance != 0) {
     if (mesh.is_remote(peer)) mesh.connection(peer).advance();
     return {};
