@@ -17,6 +17,7 @@ namespace {
 // Reserved for lanes between ranks on one device, by writer and in total.
 constexpr std::size_t kLanesOnOneDevice = 5 << 20;
 constexpr std::size_t kMaxOnOneDevice = 40 << 20;
+constexpr std::size_t kMaxInProcess = 256 << 20;   // Lanes beyond this are allocated by the first calls that use them.
 constexpr std::size_t kAutotunersBytes = 4 << 20;  // For images of candidates that autotuning tests.
 constexpr std::int64_t kPollUs = 50;               // Interval of polls of a device.
 
@@ -45,14 +46,14 @@ CommunicatorOptions message_options(const CommunicatorOptions& options) {
 
 }  // namespace
 
-// Prepares a communicator whose ranks have met. Reserves memory for all lanes that peers in this process write: CUDA
+// Prepares a communicator whose ranks have met. Reserves memory for lanes that peers in this process write: CUDA
 // maps new memory into the other devices, and may wait for kernels there that wait for this rank. Ranks on one device
 // access buffers directly and use few lanes. No effect if the communicator is already prepared.
 Status DeviceCommunicator::set_up_device() {
   if (reports_ != nullptr) return {};
   const std::size_t writers = peers_.writers_in_process();
   std::size_t reserved = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
-                                                : writers * peers_.lanes().lanes_bytes();
+                                                : std::min(writers * peers_.lanes().lanes_bytes(), kMaxInProcess);
   if (autotuning_ != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));
