@@ -70,7 +70,10 @@ Status DeviceMonitor::failure() {
 void DeviceMonitor::report_late_ranks() {
   const std::uint64_t last = board().last(rank_);
   const std::int64_t now = now_ns();
-  if (seen_call_.exchange(last) != last) seen_ns_ = now;
+  if (seen_call_ != last) {
+    seen_ns_ = now;  // First, because several threads run this.
+    seen_call_ = last;
+  }
   const std::int64_t limit_ms = control_.options().timeout_ms;
   const std::int64_t late_ms = limit_ms > 0 ? std::min(limit_ms / kLateOfLimit, kLateMs) : kLateMs;
   if (now - seen_ns_ < late_ms * 1'000'000 || late_call_ == last) return;
