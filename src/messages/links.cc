@@ -111,10 +111,7 @@ Status MessageLinks::accept(const std::vector<pollfd>& polled) {
   Status status = acceptor_.serve(polled);
   if (!status.ok() && !is_shortage(status)) return status;
   if (!status.ok()) note_shortage(status);
-  for (AcceptedPeer& accepted : acceptor_.take()) {
-    short_ = false;
-    admit(std::move(accepted));
-  }
+  for (AcceptedPeer& accepted : acceptor_.take()) admit(std::move(accepted));
   return {};
 }
 
@@ -134,6 +131,7 @@ void MessageLinks::admit(AcceptedPeer accepted) {
   const bool remote = membership_.is_remote(rank);
   if (remote) watch_connection(accepted.socket, 0);
   const bool called = accepted.called;
+  short_ = false;
   link.connect(std::move(accepted), remote ? membership_.protection : Protection::none);
   poll_for(EPOLLIN, other, side, called ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
   push(rank);

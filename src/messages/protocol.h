@@ -36,7 +36,7 @@ class MessageProtocol final : public MessageLinkUser {
   Result<std::optional<MessageInfo>> probe(Rank source, std::uint64_t tag);
   bool cancel(const MessageRequest& request);  // Returns whether it has ended the request.
 
-  // This rank leaves the communicator: ends requests, except sends of which a part has been sent.
+  // This rank leaves the communicator: ends requests, except those whose message is moving.
   void leave();
   void end_all(const Status& reason);
   // Ends receives from any rank if all other ranks have left. Must be called when ranks have left.
