@@ -45,7 +45,7 @@ class Request:
     with InvalidUsage; after a death of their peer, a failure or an abort they end within about a second.
     """
 
-    __slots__ = ("_operation", "_rank", "_handle", "_array", "_ended", "__weakref__")
+    __slots__ = ("_operation", "_rank", "_handle", "_array", "_ended", "_users", "__weakref__")
 
     def __init__(self, operation: str, rank: int, handle: int, array: Any) -> None:
         self._operation = operation
@@ -53,6 +53,9 @@ class Request:
         self._handle: int | None = handle
         self._array = array
         self._ended: Message | tuple[int, str] | None = None  # The message, or status and text of the failure.
+        # With a callback: one entry for it and one for _end(). pop() is atomic; who takes the last entry destroys the handle,
+        # so that neither waits for the other.
+        self._users: list[bool] | None = None
 
     def wait(self, timeout: float | None = None) -> Message:
         """Blocks until the request is complete, and returns its message. Raises why the request failed.
@@ -83,6 +86,9 @@ class Request:
         self._advance(0)
         if self._ended is None:
             _callbacks.refuse_wait("request_destroy")
+            if self._users is not None:
+                self._users.clear()
+                self._users = None
             self._end((Status.aborted, f"tutti_request_wait: {self._operation} was cancelled"))
 
     def add_done_callback(self, function: Callable[[Request], Any]) -> None:
@@ -94,8 +100,19 @@ class Request:
         if self._handle is None:
             function(self)
             return
-        status = _callbacks.register(c.request_on_completion, self._handle, lambda _: function(self))
+        handle, users = self._handle, [True, False]
+
+        def call(_: int) -> None:
+            try:
+                function(self)
+            finally:
+                if users and users.pop():
+                    c.request_destroy(handle)
+
+        before, self._users = self._users, users
+        status = _callbacks.register(c.request_on_completion, handle, call)
         if status:
+            self._users = before
             raise error_of(status, c.last_error(None).decode(errors="replace"), self._rank)
 
     def _advance(self, timeout_ms: int) -> None:
@@ -111,8 +128,9 @@ class Request:
 
     def _end(self, ended: Message | tuple[int, str]) -> None:
         self._ended = ended
-        c.request_destroy(self._handle)
-        self._handle = self._array = None
+        handle, self._handle, self._array = self._handle, None, None
+        if self._users is None or self._users.pop():
+            c.request_destroy(handle)
 
     def __del__(self) -> None:
         if self._handle is not None:
