@@ -56,9 +56,14 @@ class _Arrays:
         del done  # Not under the lock, because the end of an array may run code of the program.
 
     def release(self) -> None:
-        """Releases the arrays of calls that are done."""
-        with self._lock:
+        """Releases the arrays of calls that are done. Does nothing during another call, such as one that garbage collection
+        interrupts."""
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
             done = self._take_done()
+        finally:
+            self._lock.release()
         del done
 
     def _take_done(self) -> list[Any]:
@@ -88,7 +93,7 @@ class Stream:
     """A queue of calls on host memory, which a thread of the library runs in order.
 
     Calls with `stream=` return at once. Until they are done, their inputs must not be changed nor their outputs read. The
-    stream keeps their arrays until then, and releases them in its next call or method. Any thread may use a stream.
+    stream keeps their arrays until then, and releases them in a later call, query() or synchronize(). Any thread may use a stream.
     `with Stream() as stream:` closes it at the end.
     """
 
@@ -124,7 +129,7 @@ class Stream:
             raise error
 
     def _error(self, status: int) -> Error | None:
-        return last_error_among(status, self._ranks) if status else None
+        return last_error_among(status, dict(self._ranks)) if status else None
 
     def wait(self, event: Event) -> None:
         """Makes later calls in the stream wait until the event is reached. Does not block."""
