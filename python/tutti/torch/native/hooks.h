@@ -37,7 +37,13 @@ class HookTable {
       std::lock_guard<std::mutex> lock(mutex_);
       for (const auto& [id, function] : by_id_) functions.push_back(function);
     }
-    for (const Function& function : functions) function(arguments...);
+    for (const Function& function : functions) {
+      try {
+        function(arguments...);
+      } catch (const std::exception& error) {  // It must not change the outcome of the call.
+        TORCH_WARN("a hook of the process group failed: ", error.what());
+      }
+    }
   }
 
  private:
