@@ -232,7 +232,7 @@ TEST(PtxArithmetic, MakesCanonicalNaN) {
 
 template <typename R, typename A>
 R saturated(A a) {
-  if (a != a) return 0;
+  if (a != a) return sizeof(A) == 8 || sizeof(R) == 8 ? static_cast<R>(std::uint64_t{1} << (8 * sizeof(R) - 1)) : R{0};
   const double whole = std::trunc(static_cast<double>(a));
   if (whole >= std::ldexp(1.0, std::numeric_limits<R>::digits)) return std::numeric_limits<R>::max();
   return whole < static_cast<double>(std::numeric_limits<R>::min()) ? std::numeric_limits<R>::min()

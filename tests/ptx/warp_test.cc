@@ -124,6 +124,27 @@ TEST(PtxWarp, ShowsStoresToBlockAtBarrier) {
   }
 }
 
+// A barrier of a warp shows stores in global memory to its threads.
+TEST(PtxWarp, ShowsStoresToWarpAtWarpBarrier) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    MachineOptions options;
+    options.seed = seed;
+    Lab lab(options);
+    auto* const words = lab.make<std::uint16_t>(32);
+    auto* const out = lab.make<std::uint16_t>(32);
+    const auto fault = lab.run(
+        kernel_text(".param .u64 words, .param .u64 out",
+                    "mov.u32 %r1, %tid.x;\nld.param.u64 %d1, [words];\nld.param.u64 %d2, [out];\nmad.wide.u32 "
+                    "%d3, %r1, 2, %d1;\n"
+                    "cvt.u16.u32 %h1, %r1;\nst.global.u16 [%d3], %h1;\nbar.warp.sync -1;\nxor.b32 %r2, %r1, 21;\n"
+                    "mad.wide.u32 %d4, %r2, 2, %d1;\nld.global.u16 %h2, [%d4];\nmad.wide.u32 %d5, %r1, 2, "
+                    "%d2;\nst.global.u16 [%d5], %h2;"),
+        {}, {32, 1, 1}, words, out);
+    ASSERT_FALSE(fault) << fault->text;
+    for (std::uint32_t i = 0; i < 32; ++i) ASSERT_EQ(out[i], i ^ 21);
+  }
+}
+
 TEST(PtxWarp, FindsRaceInSharedMemory_WithoutBarrier) {
   for (const auto& [barrier, with] :
        {std::pair("", "100"), std::pair("bar.warp.sync -1;", "100"), std::pair("", "7"),

@@ -39,12 +39,13 @@ T to_whole(T a) {
   return kRounding == Rounding::down ? std::floor(a) : std::ceil(a);
 }
 
-// Saturates; NaN becomes 0.
+// Saturates. NaN becomes 0, or the highest bit if one of the types has 64 bits. Source: PTX ISA, cvt.
 template <Rounding kRounding, typename R, typename A>
 RegisterOf<R> float_to_integer(A a) {
   using Limits = std::numeric_limits<R>;
   const A whole = to_whole<kRounding>(a);
-  if (whole != whole) return 0;
+  if (whole != whole)
+    return sizeof(A) == 8 || sizeof(R) == 8 ? static_cast<RegisterOf<R>>(std::uint64_t{1} << (8 * sizeof(R) - 1)) : 0;
   const A beyond = std::ldexp(A{1}, Limits::digits);  // The first value that is too large.
   if (whole >= beyond) return Limits::max();
   if (whole < static_cast<A>(Limits::min())) return Limits::min();

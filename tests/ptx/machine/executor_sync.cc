@@ -227,9 +227,11 @@ void Executor::exchange(const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-// Like order_block(), for threads of a warp.
+// Like order_block(), for threads of a warp. Their stores become visible to all, since the buffer knows no group of
+// threads between one and the block.
 void Executor::order_warp(std::uint32_t lanes) {
   if (ones(lanes) < 2) return;
+  memory_.drain_visible(*block_, warp_index_, lanes);
   View self;
   ViewRef joined, last;
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {

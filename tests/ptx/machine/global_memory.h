@@ -74,6 +74,7 @@ class GlobalMemory {
   void drain_some(Block& block);  // One pending store, in any order that coherence allows.
   void drain_all(Block& block);
   void show_to_block(Block& block);
+  void drain_visible(Block& block, std::uint32_t warp, std::uint32_t mask);  // Pending stores that the threads see.
 
   void end_launches(std::uint64_t stamp);  // The host knows what launches up to this one did.
 
@@ -99,7 +100,6 @@ class GlobalMemory {
   bool may_skip(const Overwritten& value, const Event& now, const View& view) const;
   void drain(Block& block, std::size_t index, std::uint32_t mask);
   void drain_lane(Block& block, PendingStore& store, std::uint32_t lane);
-  void drain_visible(Block& block, std::uint32_t warp, std::uint32_t mask);
   void drain_overlapping(Block& block, std::uint64_t address, std::uint32_t bytes);
   void remember(std::uint64_t address, std::uint64_t granule, const Event& writer);
   void remove_empty(Block& block);
