@@ -113,7 +113,7 @@ class Errors(unittest.TestCase):
             ended, errors = threading.Event(), []
 
             def call(comm):
-                pair = comm.split(0, key=-comm.rank)
+                pair = comm.split(0, key=-comm.rank, timeout=ranks.TIMEOUT_S)
                 stream = tutti.Stream()
                 pair.barrier(stream=stream)
                 if comm.rank == 1:
