@@ -32,9 +32,9 @@ class TuttiGroup(BaseGroup):
                 time.sleep(0.01)
             identifier = tutti.UniqueId(data)
         self._comm = tutti.Communicator.create(identifier, rank, world_size, name=group_name)
-        self._comm.barrier()  # All ranks have read the id, which must not be found by a later group of this name.
-        if rank == 0:
+        if rank == 0:  # All ranks have joined, so they have read the id. A later group of this name must not find it.
             internal_kv._internal_kv_del(key)
+        self._comm.barrier()
 
     @classmethod
     def check_backend_availability(cls):
