@@ -39,7 +39,7 @@ Result<std::optional<Endpoint>> TaggedMessages::address_of(Rank rank) const {
   return std::optional(Endpoint{seen_from(mesh.connection(rank).interface_name(), *address), "", SOCK_STREAM});
 }
 
-// Between hosts, listens at the address at which this rank accepted control connections. Without one, a single machine
+// Between hosts, listens at the address at which this rank accepted control connections. Without one, one process
 // emulates the hosts.
 Result<TaggedMessages::Listening> TaggedMessages::listen() const {
   const Mesh& mesh = control_.membership.mesh;
