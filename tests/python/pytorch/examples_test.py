@@ -6,11 +6,11 @@ import io
 import multiprocessing
 import os
 import re
-import socket
 import sys
 import tempfile
 
 import torch
+import torch.distributed
 import torch._dynamo  # noqa: F401  Models import it when they are made, which takes seconds in each rank.
 
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "examples", "pytorch")
@@ -25,8 +25,9 @@ def load(name):
     return module
 
 
-def run_rank(module, rank, port, arguments, results):
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+def run_rank(module, rank, ports, arguments, results):
+    os.environ.update(RANK=str(rank), WORLD_SIZE=str(RANKS), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(ports.get()),
+                      TORCHELASTIC_USE_AGENT_STORE="True")  # The parent has the store.
     torch.set_num_threads(1)
     sys.argv = [module.__name__, *arguments]
     with contextlib.redirect_stdout(io.StringIO()) as output:
@@ -37,14 +38,14 @@ def run_rank(module, rank, port, arguments, results):
 
 def run(module, *arguments):
     """Runs a program in RANKS forked ranks, as torchrun does, and returns the output of rank 0."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    ranks = [context.Process(target=run_rank, args=(module, rank, port, arguments, results)) for rank in range(RANKS)]
+    results, ports = context.Queue(), context.Queue()
+    ranks = [context.Process(target=run_rank, args=(module, rank, ports, arguments, results)) for rank in range(RANKS)]
     for process in ranks:
         process.start()
+    store = torch.distributed.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    for _ in ranks:
+        ports.put(store.port)
     try:
         output = results.get(timeout=LIMIT_S)
         for process in ranks:
