@@ -67,7 +67,7 @@ inline std::uint64_t load_granule(std::uint64_t address) {
 
 // Mask of the bytes of a granule that an access of `bytes` at `address` touches. The access lies within the granule.
 inline std::uint8_t byte_mask(std::uint64_t address, unsigned bytes) {
-  return bytes >= 8 ? 0xff : static_cast<std::uint8_t>(((1U << bytes) - 1) << (address & 7));
+  return bytes >= 8 ? std::uint8_t{0xff} : static_cast<std::uint8_t>(((1U << bytes) - 1) << (address & 7));
 }
 
 // Value that an atomic instruction stores.
