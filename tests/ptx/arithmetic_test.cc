@@ -201,7 +201,7 @@ TEST(PtxArithmetic, ComputesFloats) {
 }
 
 // 1 + 2^-24 lies in the middle between two floats; rounding toward zero and up differ.
-TEST(PtxArithmetic, RoundsAsTold) {
+TEST(PtxArithmetic, RoundsByModifier) {
   const auto add = [](const std::string& mode) {
     Lab lab;
     float* const result = lab.make<float>(1);

@@ -20,7 +20,7 @@ cudaError_t launch(const void* kernel, cudaStream_t stream, const void* argument
   return cudaLaunchKernel(kernel, dim3(blocks), dim3(kThreads), arguments, 0, stream);
 }
 
-// Runs `body` in a child. It returns a complaint or "".
+// Runs `body` in a child. It returns a failure or "".
 std::string in_child(const Processes::Work& body) {
   Processes processes;
   processes.start(body);

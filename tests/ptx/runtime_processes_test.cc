@@ -58,14 +58,14 @@ TEST(PtxProcesses, ShareMemoryByIpcHandle) {
     if (error != 0) return failed("cudaIpcOpenMemHandle", error);
     cudaIpcOpenMemHandle(reinterpret_cast<void**>(&again), exchange->handle, cudaIpcMemLazyEnablePeerAccess);
     if (again != memory) return "the second address differs";
-    const std::string complaint = read_word(memory + 4096, 0x01010101);
+    const std::string failure = read_word(memory + 4096, 0x01010101);
     cudaIpcCloseMemHandle(memory);
     cudaMemset(memory, 2, 5000);
     cudaDeviceSynchronize();
     error = cudaIpcCloseMemHandle(memory);
     if (cudaMemset(memory, 2, 5000) != cudaErrorInvalidValue) return "the memory is mapped after its last close";
     reach(*exchange, 2);
-    return complaint + failed("cudaIpcCloseMemHandle", error);
+    return failure + failed("cudaIpcCloseMemHandle", error);
   });
   for (const std::string& report : processes.reports()) EXPECT_EQ(report, "");
 }
@@ -116,12 +116,12 @@ std::byte* map(CUmemGenericAllocationHandle handle) {
 
 std::string unmap(std::byte* memory, CUmemGenericAllocationHandle handle) {
   const auto address = reinterpret_cast<CUdeviceptr>(memory);
-  std::string complaints;
-  complaints += failed("cuMemRelease", driver_function<decltype(cuMemRelease)>("cuMemRelease")(handle));
+  std::string failures;
+  failures += failed("cuMemRelease", driver_function<decltype(cuMemRelease)>("cuMemRelease")(handle));
   auto* const free = driver_function<decltype(cuMemAddressFree)>("cuMemAddressFree");
-  if (free(address, kBytes) == CUDA_SUCCESS) complaints += "mapped addresses were freed";
-  complaints += failed("cuMemUnmap", driver_function<decltype(cuMemUnmap)>("cuMemUnmap")(address, kBytes));
-  return complaints + failed("cuMemAddressFree", free(address, kBytes));
+  if (free(address, kBytes) == CUDA_SUCCESS) failures += "mapped addresses were freed";
+  failures += failed("cuMemUnmap", driver_function<decltype(cuMemUnmap)>("cuMemUnmap")(address, kBytes));
+  return failures + failed("cuMemAddressFree", free(address, kBytes));
 }
 
 TEST(PtxProcesses, ShareVirtualMemoryByFile) {
@@ -147,8 +147,8 @@ TEST(PtxProcesses, ShareVirtualMemoryByFile) {
     send_file(sockets[0], file);
     char byte = 0;
     if (::read(sockets[0], &byte, 1) != 1) return "read";
-    const std::string complaint = read_word(memory + kBytes - 4, 0x04040404);
-    return complaint + unmap(memory, handle);
+    const std::string failure = read_word(memory + kBytes - 4, 0x04040404);
+    return failure + unmap(memory, handle);
   });
   processes.start([&]() -> std::string {
     CUmemGenericAllocationHandle handle = 0;
@@ -159,11 +159,11 @@ TEST(PtxProcesses, ShareVirtualMemoryByFile) {
     if (from_file(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)), kFile) != CUDA_SUCCESS)
       return "cuMemImportFromShareableHandle";
     std::byte* memory = map(handle);
-    const std::string complaint = read_word(memory, 0x03030303);
+    const std::string failure = read_word(memory, 0x03030303);
     cudaMemset(memory, 4, kBytes);
     cudaDeviceSynchronize();
     if (::write(sockets[1], "", 1) != 1) return "write";
-    return complaint + unmap(memory, handle);
+    return failure + unmap(memory, handle);
   });
   for (const std::string& report : processes.reports()) EXPECT_EQ(report, "");
   for (const int socket : sockets) ::close(socket);

@@ -57,7 +57,7 @@ TEST(PtxWarp, ReducesAndMatches) {
 }
 
 // Groups of 8 threads with masks of their own, which arrive in pieces.
-TEST(PtxWarp, MeetsByMask_WhenThreadsDiverge) {
+TEST(PtxWarp, JoinsThreadsOfMask_WhenTheyDiverge) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const auto sums = compute(
         "and.b32 %r3, %r1, 24;\nshl.b32 %r4, 255, %r3;\nand.b32 %r5, %r1, 3;\nmov.u32 %r6, 0;\n"

@@ -29,7 +29,7 @@ struct MemoryRange {
   MemoryKind kind = MemoryKind::device;
   int device = 0;                     // Owner if `kind` is device.
   std::uint64_t devices = 0;          // Bit d: kernels of device d may access the range.
-  bool tracks_uninitialised = false;  // A kernel faults if it reads bytes that nobody wrote; see mark_written().
+  bool tracks_uninitialised = false;  // A kernel faults if it reads bytes that were not written; see mark_written().
   std::string name;                   // For fault messages: the call that allocated it.
 };
 

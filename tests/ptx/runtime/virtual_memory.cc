@@ -57,7 +57,7 @@ CUmemGenericAllocationHandle add(PhysicalPtr memory) {
 
 void* as_pages(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
 
-// Maps pages that nobody can access.
+// Maps pages without access.
 void* block(void* at, std::size_t bytes) {
   const int fixed = at == nullptr ? 0 : MAP_FIXED;
   return ::mmap(at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | fixed, -1, 0);
