@@ -15,7 +15,7 @@ import tutti.torch
 from torchft.coordination import LighthouseServer
 from torchft.process_group import ProcessGroupWrapper
 
-STEPS = (10, 5)  # Of each replica.
+STEPS = (10, 5)  # By replica.
 
 
 class ProcessGroupTutti(ProcessGroupWrapper):

@@ -82,7 +82,6 @@ class Bench:
                 for style, call in (("blocking", call_blocking), ("async", call_async)):
                     programs[f"{backend} {style}"] = self.timed(lambda c=call, g=group: c(tensor, g))
             programs["fake blocking"] = self.timed(lambda: call_blocking(tensor, self.fake))
-            programs["fake async"] = self.timed(lambda: call_async(tensor, self.fake))
             rounds = self.options.rounds if size < 64 << 20 else max(3, self.options.rounds // 3)
             rows.append({"bytes": tensor.numel() * 4, "times": self.interleaved(programs, rounds)})
         return rows
