@@ -11,6 +11,23 @@ namespace {
 
 constexpr std::uint32_t kPollsPerTimeSlice = 4;
 constexpr auto kStuck = std::chrono::seconds(60);  // Without progress for this long, the test reports a deadlock.
+constexpr auto kLongYield = std::chrono::microseconds(100);
+constexpr auto kCrowded = std::chrono::milliseconds(10);
+constexpr auto kSleep = std::chrono::microseconds(20);
+
+// Lets other threads run. A yield beside busy programs lasts for their time slices, several milliseconds each. After a
+// long yield, all threads of the process sleep instead for some time.
+void offer_cpu() {
+  static std::atomic<std::chrono::steady_clock::time_point> crowded_until{};
+  const auto before = std::chrono::steady_clock::now();
+  if (before < crowded_until.load(std::memory_order_relaxed)) {
+    std::this_thread::sleep_for(kSleep);
+    return;
+  }
+  std::this_thread::yield();
+  const auto now = std::chrono::steady_clock::now();
+  if (now - before > kLongYield) crowded_until.store(now + kCrowded, std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -18,7 +35,7 @@ bool Watch::stuck() {
   thread_local const Watch* watched = nullptr;
   thread_local std::uint64_t seen = 0;
   thread_local std::chrono::steady_clock::time_point since;
-  std::this_thread::yield();
+  offer_cpu();
   const auto now = std::chrono::steady_clock::now();
   if (watched != this || moves != seen) {
     watched = this;
@@ -26,6 +43,17 @@ bool Watch::stuck() {
     since = now;
   }
   return failed || now - since > kStuck;
+}
+
+void SleepingBarrier::arrive_and_wait() {
+  std::unique_lock lock(mutex_);
+  if (++arrived_ == thread_count_) {
+    arrived_ = 0;
+    ++phase_;
+    completed_.notify_all();
+    return;
+  }
+  completed_.wait(lock, [this, phase = phase_] { return phase_ != phase; });
 }
 
 Progress HostThread::agree(Progress progress) {
@@ -40,7 +68,7 @@ Progress HostThread::agree(Progress progress) {
 }
 
 bool WatchedHostThreadBlock::stopped() {
-  std::this_thread::yield();
+  offer_cpu();
   if (watch_->progress != nullptr && ++polls_ >= kPollsPerTimeSlice) return true;
   if (load_acquire(watch_->failed) != 0) return true;
   const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began_;

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <atomic>
-#include <barrier>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,20 @@ struct Watch {
   bool stuck();
 };
 
+// A barrier whose threads sleep. Threads of std::barrier yield first, for several time slices beside busy programs.
+class SleepingBarrier {
+ public:
+  explicit SleepingBarrier(std::uint32_t thread_count) : thread_count_(thread_count) {}
+  void arrive_and_wait();
+
+ private:
+  const std::uint32_t thread_count_;
+  std::mutex mutex_;
+  std::condition_variable completed_;
+  std::uint32_t arrived_ = 0;
+  std::uint64_t phase_ = 0;
+};
+
 // A thread of a thread block, without its watch.
 class HostThread {
  public:
@@ -40,7 +55,7 @@ class HostThread {
    private:
     friend class HostThread;
     std::uint32_t thread_count_;
-    std::barrier<> barrier_;
+    SleepingBarrier barrier_;
     std::vector<Progress> progress_;
     std::vector<Pack> memory_;
   };
