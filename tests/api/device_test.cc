@@ -128,7 +128,7 @@ TEST_F(DeviceApi, KeepsMemory_WhileAnotherRankOfProcessHoldsIt) {
   const Board board = Board::create(2).value();
   board.fail(0, aborted_error("rank 0 aborted"));
   keep_until_all_have_left(rank_memory, board);
-  sweep_deferred_frees();
+  run_deferred_frees();
   EXPECT_NE(rank_memory->exported_lanes(), nullptr);
 }
 
@@ -139,7 +139,7 @@ TEST_F(DeviceApi, FreesUnusedMemory_AfterFailure) {
   keep_until_all_have_left(std::move(rank_memory), board);
   EXPECT_FALSE(kept.expired());
   board.fail(0, aborted_error("rank 0 aborted"));
-  sweep_deferred_frees();
+  run_deferred_frees();
   EXPECT_TRUE(kept.expired());
 }
 

@@ -40,9 +40,7 @@ endforeach()
 
 # Clients of NCCL pass pageable host memory. A test that sends and receives in one buffer has a data race, which is a fault.
 tutti_on_stand_in(nccl.cuda_collectives LABEL ptx FILTER -*SendAndRecvWithOneBuffer*)
-# ExcludesRanks_AndKeepsParent hangs until the deadline: ncclCommDestroy() unregisters host memory, which waits for kernels of
-# another communicator, and these wait for the calling thread's next call.
-tutti_on_stand_in(nccl.cuda_shrink LABEL ptx FILTER -*ExcludesRanks_AndKeepsParent)
+tutti_on_stand_in(nccl.cuda_shrink LABEL ptx FILTER *)
 tutti_on_stand_in(nccl.cuda_compression LABEL ptx_long FILTER *)
 foreach(test collectives shrink compression)
   tutti_test_environment(ptx.nccl.cuda_${test} TUTTI_PTX_PAGEABLE=1)

@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "src/communicator/device/deferred_device_frees.h"
 #include "src/communicator/device/device_communicator.h"
 #include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/peers/deferred_frees.h"
@@ -34,8 +33,7 @@ void lose(Lost parts) {
 
 Result<std::vector<std::unique_ptr<Communicator>>> DeviceCommunicator::make(
     std::vector<std::unique_ptr<Communicator>> members, const std::shared_ptr<Device>& device) {
-  sweep_deferred_frees();
-  free_retained();
+  run_deferred_frees();
   std::vector<PeerSet> peers = TUTTI_TRY(PeerSet::connect(members, device));
   std::vector<std::unique_ptr<Communicator>> made;
   std::vector<Communicator*> controls;
@@ -75,6 +73,7 @@ DeviceCommunicator::DeviceCommunicator(std::unique_ptr<Communicator> control, Pe
 // In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
 // child must not use the device or the board.
 void DeviceCommunicator::forget() {
+  (void)source_.release();
   (void)new auto(std::tuple(std::move(peers_), std::move(control_), std::move(launcher_), std::move(order_),
                             monitor_.release_proxy(), std::move(reports_), std::move(autotuning_)));
 }
@@ -90,6 +89,7 @@ DeviceCommunicator::~DeviceCommunicator() {
   if (launcher_ != nullptr) launcher_->close();  // If leaked, its thread ends by itself.
   const Result<bool> done = order_.is_idle();
   const bool over = done.ok() && done.value() && (launcher_ == nullptr || launcher_->is_idle());
+  source_.reset();
   if (reports_ != nullptr && !over) {
     monitor_.stop_polling();
     lose({std::move(peers_), std::move(control_), std::move(launcher_), monitor_.release_proxy(), std::move(reports_)});
@@ -98,9 +98,9 @@ DeviceCommunicator::~DeviceCommunicator() {
   monitor_.drain();
   monitor_.stop_proxy();
   for (auto& lanes : peers_.close_remote_lanes())
-    free_deferred([lanes = std::move(lanes)]() mutable { lanes.reset(); });
+    free_when_idle([lanes = std::move(lanes)]() mutable { lanes.reset(); });
   if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_own_memory(), board());
-  sweep_deferred_frees();
+  run_deferred_frees();
   if (reports_ == nullptr) return;
   launcher_.reset();
   windows_.release_all();

@@ -9,6 +9,7 @@
 #include "src/base/atomic.h"
 #include "src/communicator/device/address_exchange_memory.h"
 #include "src/communicator/device/time_sliced_launcher.h"
+#include "src/communicator/peers/deferred_frees.h"
 #include "src/executor/numeric_reduce.h"
 
 namespace tutti {
@@ -64,6 +65,7 @@ Status DeviceCommunicator::set_up_device() {
   jobs_.use(*reports_);
   TUTTI_CHECK_OK(monitor_.start(*reports_));
   if (peers_.time_sliced()) launcher_ = TUTTI_TRY(TimeSlicedLauncher::make(own_memory().shared_device(), *control_));
+  source_ = std::make_unique<DeviceCallSource>([this] { return is_idle(); });
   return {};
 }
 
@@ -210,14 +212,19 @@ Status DeviceCommunicator::finish() {
   return {};
 }
 
+// A device that reports errors delays nothing.
+bool DeviceCommunicator::is_idle() const {
+  const Result<bool> done = order_.is_idle();
+  return !done.ok() || (done.value() && (launcher_ == nullptr || launcher_->is_idle()));
+}
+
 // Waits for thread blocks of the peers, and for this rank's own, which other work in their stream may delay for long.
 void DeviceCommunicator::wait_for_remote_access() {
   control_->wait_for_remote_access();
   const Deadline wanted = Deadline::after_ms(kRemoteAccessMs);
   const Deadline deadline = board().failed() ? board().remote_access_deadline(wanted) : wanted;
   while (!deadline.passed()) {
-    const Result<bool> done = order_.is_idle();
-    if (!done.ok() || (done.value() && (launcher_ == nullptr || launcher_->is_idle()))) return;
+    if (is_idle()) return;
     std::this_thread::sleep_for(std::chrono::microseconds(kPollUs));
   }
 }

@@ -30,6 +30,7 @@
 
 namespace tutti {
 
+class DeviceCallSource;
 class TimeSlicedLauncher;
 
 class DeviceCommunicator final : public Communicator {
@@ -134,6 +135,7 @@ class DeviceCommunicator final : public Communicator {
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.
   void reclaim_memory();
   Status finish();
+  bool is_idle() const;  // True if no call is in flight, replays of graphs excluded.
 
   const int process_;  // Process that created it.
   std::unique_ptr<Communicator> control_;
@@ -148,6 +150,7 @@ class DeviceCommunicator final : public Communicator {
   DeviceJobs jobs_;
   std::unique_ptr<KernelReports> reports_;        // Null until the device is set up.
   std::unique_ptr<TimeSlicedLauncher> launcher_;  // Null: no time slicing; thread blocks wait on the device.
+  std::unique_ptr<DeviceCallSource> source_;      // Null until the device is set up.
   std::uint64_t mapped_calls_ = 0;
   std::atomic<const LastRun*> last_run_{nullptr};  // Thread-safe.
   CompressionCounter compression_counter_;

@@ -10,6 +10,7 @@
 #include "src/base/caught.h"
 #include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/forced.h"
+#include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
 namespace {
@@ -311,6 +312,7 @@ Status start(std::span<const DeviceCall> calls) {
     return possible;
   }
   TUTTI_CHECK_OK(prepare(calls));
+  const auto launching = lock_for_launch();
   for (const Schedule::Group& group : schedule.groups()) {
     Status status = ConcurrentCalls(group.calls).enqueue();
     if (status.ok()) continue;

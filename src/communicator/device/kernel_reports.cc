@@ -3,19 +3,19 @@
 #include <utility>
 
 #include "src/base/pages.h"
-#include "src/communicator/device/deferred_device_frees.h"
+#include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
 namespace {
 
-// Unmaps the pages once no stream is held. Keeps the pages alive until then, if their descriptor can be duplicated.
+// Unmaps the pages once no call is in flight. Keeps the pages alive until then, if their descriptor can be duplicated.
 void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, const Segment& segment) {
   Result<File> file = segment.duplicate();
   if (!file.ok()) return device->unmap_host(mapped);
   Result<Segment> own = Segment::adopt(std::move(file).value(), segment.size());
   if (!own.ok() || own.value().data() != mapped.host) return device->unmap_host(mapped);
   auto pages = std::make_shared<Segment>(std::move(own).value());  // Shared, because std::function must be copyable.
-  free_deferred([device, mapped, pages = std::move(pages)] { device->unmap_host(mapped); });
+  free_when_idle([device, mapped, pages = std::move(pages)] { device->unmap_host(mapped); });
 }
 
 }  // namespace
@@ -30,7 +30,8 @@ Result<std::unique_ptr<KernelReports>> KernelReports::make(const std::shared_ptr
 
 KernelReports::~KernelReports() {
   if (board_memory_.host != nullptr) unmap(device_, board_memory_, board_.segment());
-  if (progress_.host != nullptr) device_->free_host(progress_);
+  if (progress_.host == nullptr) return;
+  free_when_idle([device = device_, progress = progress_] { device->free_host(progress); });
 }
 
 KernelWatch KernelReports::watch(std::uint64_t number, std::int64_t timeout_ms) const {

@@ -2,20 +2,18 @@
 
 #include <pthread.h>
 
-#include "src/communicator/device/deferred_device_frees.h"
 #include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
 namespace {
 
 // If the device lacks memory, frees memory of ended communicators and of the device's cache, and retries.
-Result<std::byte*> take(Device& device, std::size_t bytes) {
-  Result<std::byte*> memory = device.allocate(bytes);
+Result<std::byte*> take(const std::shared_ptr<Device>& device, std::size_t bytes) {
+  Result<std::byte*> memory = device->allocate(bytes);
   if (memory.ok()) return memory;
-  sweep_deferred_frees();
-  free_retained();
-  device.free_kept();
-  return device.allocate(bytes);
+  run_deferred_frees();
+  free_when_idle([device] { device->free_kept(); });
+  return device->allocate(bytes);
 }
 
 }  // namespace
@@ -41,7 +39,7 @@ namespace {
 
 Result<std::byte*> DeviceMemory::allocate(std::size_t bytes) {
   std::shared_ptr<Device> device = TUTTI_TRY(find_device());
-  std::byte* memory = TUTTI_TRY(take(*device, bytes));
+  std::byte* memory = TUTTI_TRY(take(device, bytes));
   const std::lock_guard lock(mutex_);
   owners_[memory] = std::move(device);
   return memory;
@@ -56,7 +54,7 @@ bool DeviceMemory::free(std::byte* memory) {
     device = std::move(found->second);
     owners_.erase(found);
   }
-  free_deferred([device, memory] { device->free(memory); });
+  free_when_idle([device, memory] { device->free(memory); });
   return true;
 }
 

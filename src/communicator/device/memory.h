@@ -18,7 +18,7 @@ class DeviceMemory {
   // Allocates on the calling thread's current device.
   Result<std::byte*> allocate(std::size_t bytes);
   // Returns false if `memory` is not the start of an allocation. The free may wait for the device, or be deferred: see
-  // deferred_device_frees.h.
+  // peers/deferred_frees.h.
   bool free(std::byte* memory);
 
  private:

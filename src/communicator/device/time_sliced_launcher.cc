@@ -15,7 +15,7 @@
 #include "src/base/duration.h"
 #include "src/base/pages.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/device/deferred_device_frees.h"
+#include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
 namespace {
@@ -54,7 +54,7 @@ TimeSlicedLauncher::~TimeSlicedLauncher() {
   if (queue_ != nullptr) device_->drop_queue(queue_);
   if (mapped_.host == nullptr) return;
   auto mailbox = std::make_shared<Segment>(std::move(memory_));  // Shared, because std::function must be copyable.
-  free_deferred([device = device_, mailbox = std::move(mailbox), mapped = mapped_] { device->unmap_host(mapped); });
+  free_when_idle([device = device_, mailbox = std::move(mailbox), mapped = mapped_] { device->unmap_host(mapped); });
 }
 
 Status TimeSlicedLauncher::start() {
@@ -89,7 +89,6 @@ Result<TimeSlicedLauncher::Request*> TimeSlicedLauncher::add_request(const Devic
   Request* added = request.get();
   requests_[latest_] = std::move(request);
   ++(kind == RequestKind::single ? pending_ : replayed_);
-  if (kind == RequestKind::single) note_held_stream();
   changed_.notify_one();
   return added;
 }
@@ -98,7 +97,6 @@ Result<TimeSlicedLauncher::Request*> TimeSlicedLauncher::add_request(const Devic
 void TimeSlicedLauncher::remove_request(const Request& request) {
   const std::lock_guard lock(mutex_);
   --(request.kind == RequestKind::single ? pending_ : replayed_);
-  if (request.kind == RequestKind::single) note_released_stream();
   if (job_ != &request) requests_.erase(request.number);
 }
 

@@ -1,9 +1,16 @@
 #include "src/communicator/peers/host_lanes.h"
 
+#include <utility>
+
+#include "src/communicator/peers/deferred_frees.h"
+
 namespace tutti {
 
 HostLanes::~HostLanes() {
-  for (const HostMemory& memory : shown_) device_->unmap_host(memory);
+  auto memory = std::make_shared<Segment>(std::move(memory_));  // Shared, because std::function must be copyable.
+  free_when_idle([device = device_, memory = std::move(memory), shown = std::move(shown_)] {
+    for (const HostMemory& each : shown) device->unmap_host(each);
+  });
 }
 
 Result<std::byte*> HostLanes::map(std::size_t offset, std::size_t bytes) {

@@ -10,8 +10,8 @@
 
 namespace tutti {
 
-// Lanes of one rank in host memory. One thread at a time. The destructor may wait for the device, as
-// Device::unmap_host() may.
+// Lanes of one rank in host memory. One thread at a time. The memory is unmapped and freed when no call of the process
+// is in flight (deferred_frees.h).
 class HostLanes {
  public:
   HostLanes(std::shared_ptr<Device> device, Segment memory) : device_(std::move(device)), memory_(std::move(memory)) {}

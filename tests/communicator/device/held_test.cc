@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "src/base/atomic.h"
-#include "src/communicator/device/deferred_device_frees.h"
+#include "src/communicator/peers/deferred_frees.h"
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti::test {
@@ -113,13 +113,38 @@ TEST_F(HeldStreams, DeferDeviceFrees) {
   const std::uint64_t mappings = device.usage().mappings;
   call(0);
   bool freed = false;
-  free_deferred([&] { freed = true; });
+  free_when_idle([&] { freed = true; });
   others.reset();
   EXPECT_FALSE(freed);
   EXPECT_EQ(device.usage().mappings, mappings);
   ranks_[1].abort();
   expect_let_go(Code::aborted, "rank 1 aborted");
-  free_retained();
+  run_deferred_frees();
+  EXPECT_TRUE(freed);
+  EXPECT_LT(device.usage().mappings, mappings);
+}
+
+// A free would wait for the call of rank 0, which waits for the call that this thread makes next.
+TEST(DeferredFrees, WaitUntilNoCallIsInFlight) {
+  const std::unique_ptr<DeviceRig> rig = host_rig({});
+  auto& device = dynamic_cast<HostDevice&>(rig->device());
+  DeviceRanks ranks(*rig, 2);
+  auto others = std::make_unique<DeviceRanks>(*rig, 2);
+  const auto sum_at = [&ranks](Rank rank) {
+    auto* values = ranks.take<std::int32_t>(kCount);
+    return ranks.call(rank, call_of(Collective::all_reduce, DataType::int32, kCount, values, values));
+  };
+  const DeviceCall first = sum_at(0), second = sum_at(1);
+  const std::uint64_t mappings = device.usage().mappings;
+  ASSERT_TRUE(enqueue({&first, 1}).ok());
+  bool freed = false;
+  free_when_idle([&] { freed = true; });
+  others.reset();
+  EXPECT_FALSE(freed);
+  EXPECT_EQ(device.usage().mappings, mappings);
+  ASSERT_TRUE(enqueue({&second, 1}).ok());
+  ranks.synchronize();
+  run_deferred_frees();
   EXPECT_TRUE(freed);
   EXPECT_LT(device.usage().mappings, mappings);
 }
