@@ -8,6 +8,7 @@
 #include "src/plan/lanes.h"
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
+#include "tests/base/slow_motion.h"
 #include "tests/executor/threaded_ranks.h"
 
 namespace tutti::test {
@@ -77,6 +78,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
   }
 
   void judge(const TestCallShape& shape, std::uint32_t slots, Forms forms) {
+    if (!sample_.takes()) return;
     test_call_.forms = forms;
     test_call_.loop.slots = slots;
     test_call_.in_place =
@@ -93,6 +95,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
   std::mt19937_64 random_{kSeed};
   ThreadedRanks ranks_{kSeed};
   TestCall test_call_;
+  OneOf sample_{3};
 };
 
 }  // namespace tutti::test

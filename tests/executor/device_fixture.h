@@ -7,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/base/share_cpu.h"
 #include "tests/executor/device_calls.h"
 
 namespace tutti::test {
@@ -34,7 +35,7 @@ bool comes_true(Claim&& claim) {
   const auto end = std::chrono::steady_clock::now() + kNever;
   while (!claim()) {
     if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
+    share_cpu();
   }
   return true;
 }

@@ -6,28 +6,13 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/base/share_cpu.h"
+
 namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kPollsPerTimeSlice = 4;
 constexpr auto kStuck = std::chrono::seconds(60);  // Without progress for this long, the test reports a deadlock.
-constexpr auto kLongYield = std::chrono::microseconds(100);
-constexpr auto kCrowded = std::chrono::milliseconds(10);
-constexpr auto kSleep = std::chrono::microseconds(20);
-
-// Lets other threads run. A yield beside busy programs lasts for their time slices, several milliseconds each. After a
-// long yield, all threads of the process sleep instead for some time.
-void offer_cpu() {
-  static std::atomic<std::chrono::steady_clock::time_point> crowded_until{};
-  const auto before = std::chrono::steady_clock::now();
-  if (before < crowded_until.load(std::memory_order_relaxed)) {
-    std::this_thread::sleep_for(kSleep);
-    return;
-  }
-  std::this_thread::yield();
-  const auto now = std::chrono::steady_clock::now();
-  if (now - before > kLongYield) crowded_until.store(now + kCrowded, std::memory_order_relaxed);
-}
 
 }  // namespace
 
@@ -35,7 +20,7 @@ bool Watch::stuck() {
   thread_local const Watch* watched = nullptr;
   thread_local std::uint64_t seen = 0;
   thread_local std::chrono::steady_clock::time_point since;
-  offer_cpu();
+  share_cpu();
   const auto now = std::chrono::steady_clock::now();
   if (watched != this || moves != seen) {
     watched = this;
@@ -68,7 +53,7 @@ Progress HostThread::agree(Progress progress) {
 }
 
 bool WatchedHostThreadBlock::stopped() {
-  offer_cpu();
+  share_cpu();
   if (watch_->progress != nullptr && ++polls_ >= kPollsPerTimeSlice) return true;
   if (load_acquire(watch_->failed) != 0) return true;
   const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began_;

@@ -12,6 +12,7 @@
 #include "src/base/own_cpus.h"
 #include "src/executor/proxy/near_nic.h"
 #include "tests/base/many_cpus.h"
+#include "tests/base/share_cpu.h"
 #include "tests/transports/ends.h"
 
 namespace tutti::test {
@@ -51,7 +52,7 @@ class ProxyTest : public testing::Test {
   template <typename Done>
   static bool comes(const Done& done) {
     const Deadline deadline = Deadline::after_ms(kTimeoutMs);
-    while (!done() && !deadline.passed()) std::this_thread::yield();
+    while (!done() && !deadline.passed()) share_cpu();
     return done();
   }
   bool arrives() {

@@ -1,13 +1,12 @@
 #include "tests/transports/ends.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
 
 #include "src/base/config.h"
+#include "tests/base/share_cpu.h"
 #include "tests/transports/loopback.h"
 #include "tests/transports/memory_carrier.h"
 #include "transports/shm/shm_transport.h"
@@ -35,7 +34,7 @@ struct SharedMemory : Ends {
     return std::move(sides[end].view(spec, spec.reader, address)).value().forward;
   }
   void advance(int) override {}
-  void wait(int, int) override { ::sched_yield(); }
+  void wait(int, int) override { share_cpu(); }
   bool drained(int) override { return true; }
 
   ShmTransport sides[2] = {ShmTransport(0), ShmTransport(1)};

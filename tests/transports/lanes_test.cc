@@ -13,6 +13,7 @@
 
 #include "src/base/clock.h"
 #include "src/executor/lane_io.h"
+#include "tests/base/share_cpu.h"
 #include "tests/bootstrap/processes.h"
 #include "tests/transports/specs.h"
 #include "transports/shm/shm_transport.h"
@@ -93,7 +94,7 @@ template <class Met>
 bool wait_until(const Met& met) {
   const Deadline deadline = Deadline::after_ms(kTimeoutMs);
   for (std::uint32_t polls = 0; !met(); ++polls) {
-    if (polls % 64 == 63) std::this_thread::yield();
+    if (polls % 64 == 63) share_cpu();
     if (polls % 4096 == 4095 && deadline.passed()) return false;
   }
   return true;

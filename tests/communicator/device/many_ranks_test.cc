@@ -5,6 +5,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/communicator/peers/pair_lanes.h"
+#include "tests/base/slow_motion.h"
 #include "tests/communicator/device/device_processes.h"
 
 namespace tutti::test {
@@ -203,6 +204,7 @@ TEST(ManyRanks, ComputeCorrectResults_InSeveralProcesses) {
 
 TEST(ManyRanks, Join_OnOneHost) {
   if (over_network()) GTEST_SKIP() << "each rank would be on a host of its own";
+  if (kSlowMotion) GTEST_SKIP() << "takes a minute in this build; the release build runs it";
   constexpr Rank kRanks = 96;
   constexpr Rank kOwn = 24;
   constexpr std::size_t kMemory = 4096 * kMiB;  // Mostly untouched.
