@@ -8,14 +8,17 @@
 namespace tutti {
 namespace {
 
-// A thread is crowded if it was preempted at least once per kPreemptionNs, which is longer than a time slice of the
-// scheduler, and if other threads of its process used at least 1 / kMinShare of a CPU.
+// Other threads compute if the thread was preempted at least once per kPreemptionNs, which is longer than a time slice
+// of the scheduler, and if other threads of its process used at least 1 / kMinShare of a CPU.
 constexpr std::int64_t kPreemptionNs = 10'000'000;
 constexpr std::int64_t kMinShare = 16;
+constexpr std::int64_t kOthersNs = 100'000'000;
 
-// Minimum and maximum duration of the assumption that other threads need the CPU. A single long yield, such as while
-// ranks start, costs the minimum. The maximum bounds how often a loaded machine costs a time slice to look again.
-constexpr std::int64_t kMinCrowdedNs = 5'000'000, kMaxCrowdedNs = 100'000'000;
+// Minimum and maximum duration of a crowd. A single long yield, such as while ranks start, costs the minimum. The
+// maximum bounds how often a loaded machine costs a time slice to look again.
+constexpr std::int64_t kMinCrowdedNs = 5'000'000, kMaxCrowdedNs = 40'000'000;
+// The duration doubles if the crowd was there again within this time: a few time slices.
+constexpr std::int64_t kSoonNs = 10'000'000;
 
 std::int64_t read_ns(clockid_t clock) {
   timespec time = {};
@@ -29,7 +32,7 @@ thread_local constinit Pace thread_pace;
 
 void Pace::note_crowd(std::int64_t now_ns) {
   if (crowded_ && now_ns < crowded_until_ns_) return;
-  const bool soon = now_ns - crowded_until_ns_ < kMaxCrowdedNs;
+  const bool soon = now_ns - crowded_until_ns_ < kSoonNs;
   crowded_ns_ = soon ? std::clamp(2 * crowded_ns_, kMinCrowdedNs, kMaxCrowdedNs) : kMinCrowdedNs;
   crowded_until_ns_ = now_ns + crowded_ns_;
   crowded_ = true;
@@ -45,7 +48,7 @@ void Pace::look_for_others(std::int64_t now_ns) {
   const std::int64_t preemptions = now.preemptions - last_.preemptions;
   const bool preempted = preemptions > 0 && elapsed_ns <= preemptions * kPreemptionNs;
   const bool others_run = (now.others_ns - last_.others_ns) * kMinShare >= elapsed_ns;
-  if (last_.at_ns != 0 && preempted && others_run) note_crowd(now_ns);
+  if (last_.at_ns != 0 && preempted && others_run) others_until_ns_ = now_ns + kOthersNs;
   last_ = now;
 }
 

@@ -11,22 +11,25 @@ struct Pace {
   std::uint32_t communicators = 1;  // Number of communicators that the thread drives at the same time.
   std::int64_t idle_since_ns = 0;   // Time since which no call of the thread has made progress. 0: not yet known.
 
-  // Returns whether other threads are assumed to need this thread's CPU.
+  // Returns whether threads that do not wait, such as those of other programs, are assumed to use this thread's CPU.
   bool is_crowded() const { return crowded_; }
-  // Starts the assumption for a limited time. The time doubles if the previous one ended less than 100 ms ago.
+  // Starts the assumption for a limited time, which doubles if the previous one has just ended.
   void note_crowd(std::int64_t now_ns);
   // Ends the assumption if its time is over.
   void end_crowd(std::int64_t now_ns) {
     if (now_ns >= crowded_until_ns_) crowded_ = false;
   }
-  // Notes a crowd if the thread was often preempted since the last call while other threads of the process used much of
-  // a CPU. Takes three system calls.
+  // Returns whether other threads of the process are assumed to compute on this thread's CPU. They may be ranks.
+  bool others_compute(std::int64_t now_ns) const { return now_ns < others_until_ns_; }
+  // Starts the assumption for 100 ms if the thread was often preempted since the last call while other threads of the
+  // process used much of a CPU. Takes three system calls.
   void look_for_others(std::int64_t now_ns);
 
  private:
   bool crowded_ = false;
   std::int64_t crowded_until_ns_ = 0;
   std::int64_t crowded_ns_ = 0;  // Duration of the last assumption.
+  std::int64_t others_until_ns_ = 0;
   struct Usage {
     std::int64_t at_ns = 0;
     std::int64_t preemptions = 0;  // Number of involuntary context switches of the thread.

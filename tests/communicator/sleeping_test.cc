@@ -222,15 +222,14 @@ TEST(Pace, IsCrowded_WhenRanksYieldToBusyThread) {
 }
 
 // The scheduler preempts each of several threads on one CPU.
-TEST(Pace, IsCrowded_WhenThreadsOfProcessShareCpu) {
+TEST(Pace, SeesThreadsOfProcess_ThatShareCpu) {
   const BusyThreads busy(4);
   std::thread([&] {
     bind_to_first_cpu();
     const Deadline deadline = Deadline::after_ms(10'000);
-    while (!thread_pace.is_crowded() && !deadline.passed()) thread_pace.look_for_others(now_ns());
-    EXPECT_TRUE(thread_pace.is_crowded());
-    thread_pace.end_crowd(now_ns() + 1'000'000'000);
-    EXPECT_FALSE(thread_pace.is_crowded());
+    while (!thread_pace.others_compute(now_ns()) && !deadline.passed()) thread_pace.look_for_others(now_ns());
+    EXPECT_TRUE(thread_pace.others_compute(now_ns()));
+    EXPECT_FALSE(thread_pace.others_compute(now_ns() + 1'000'000'000));
   }).join();
 }
 

@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::uint32_t kPollsBeforeYield = 16;  // Polls between yields if the peer runs on another CPU.
 constexpr std::int64_t kYieldNs = 200'000;       // Minimum time between checks while yielding.
-// A yield that takes longer probably went to a thread that does not wait. Then waits sleep: the kernel resumes a
-// sleeping thread sooner than one that yielded.
-constexpr std::int64_t kLongYieldNs = 100'000;
+// A yield that takes longer went to a thread that does not wait, for a time slice of the scheduler. Then waits sleep:
+// the kernel resumes a sleeping thread sooner than one that yielded. Ranks that copy a chunk yield again sooner.
+constexpr std::int64_t kLongYieldNs = 1'500'000;
 // Time that a wait spins before it sleeps: about the time that a sleeping thread takes to wake up.
 constexpr std::int64_t kSpinNs = 50'000;
 // Like kSpinNs, if other threads of the process need the CPU: longer than a peer takes for a chunk of a message.
@@ -105,7 +105,7 @@ Status Waiter::wait_longer(Rank peer, WaitState& wait_state) {
   const WaitMode mode = membership_.options.wait;
   if (mode == WaitMode::sleep) return sleep(peer, wait_state);
   thread_pace.end_crowd(now);
-  const bool shares = mode == WaitMode::automatic && (thread_pace.in_stream || thread_pace.is_crowded());
+  const bool shares = sleeps_at_once() || (mode == WaitMode::automatic && thread_pace.others_compute(now));
   if (now - idle_since < (shares ? kShortSpinNs : kSpinNs)) return {};
   if (mode == WaitMode::spin) return now - wait_state.looked_ns < kSpinNs ? Status() : look_around(peer, wait_state);
   if (!shares && !sleeper_.armed()) thread_pace.look_for_others(now);
