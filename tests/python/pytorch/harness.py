@@ -45,6 +45,11 @@ def values(rank, shape, dtype):
     return numbers.to(torch.float32).to(dtype).reshape(shape)
 
 
+def total(size):
+    """Returns the sum of rank + 1 over all ranks."""
+    return size * (size + 1) / 2.0
+
+
 def same(got, expected, what=""):
     if got.is_floating_point() and got.element_size() == 1:
         got, expected = got.float(), expected.float()
@@ -60,6 +65,15 @@ def raises(call, *parts):
         missing = [part for part in parts if part not in str(error)]
         assert not missing, f"the message lacks {missing}: {error}"
         return
+    raise AssertionError(f"{call} raised nothing")
+
+
+def error_of(call):
+    """Returns the error of a process group that call() raises."""
+    try:
+        call()
+    except dist.DistBackendError as error:
+        return error
     raise AssertionError(f"{call} raised nothing")
 
 

@@ -1,4 +1,4 @@
-"""Works, futures, threads, groups, failures and the flight recorder."""
+"""Works, futures, barriers, functional collectives, failures and the flight recorder."""
 
 import datetime
 import gc
@@ -6,25 +6,18 @@ import json
 import os
 import pickle
 import sys
-import threading
-import weakref
 
 import torch
 import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import tutti
 import tutti.torch
-from harness import case, main, raises, same, values
+from harness import case, error_of, main, raises, same, total, values
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from tutti.torch._residuals import backend_of
 
-# Before 2.14 PyTorch refuses monitored barriers of all backends but Gloo, and splits only groups of GPUs.
-HAS_MONITORED_BARRIER = HAS_SPLIT = hasattr(dist.Backend, "_ensure_backend_registered")
-
-
-def total(size):
-    return size * (size + 1) / 2.0
+HAS_MONITORED_BARRIER = hasattr(dist.Backend, "_ensure_backend_registered")  # Older PyTorch allows only Gloo.
 
 
 @case
@@ -143,67 +136,6 @@ def wait_with_timeout_raises(rank, size):
 
 
 @case
-def groups_of_some_ranks(rank, size):
-    for members in ([0], list(range(size)), list(range(size - 1, -1, -1)), list(range((size + 1) // 2))):
-        group = dist.new_group(members)
-        if rank in members:
-            tensor = torch.full((3,), float(rank))
-            dist.all_reduce(tensor, group=group)
-            same(tensor, torch.full((3,), float(sum(members))))
-            assert dist.get_backend(group) == dist.get_backend()
-            dist.destroy_process_group(group)
-
-
-@case
-def compress_hook_averages_over_its_group(rank, size):
-    class Bucket:
-        def index(self):
-            return 0
-
-        def buffer(self):
-            return torch.full((64,), float(rank))
-
-    groups = [dist.new_group([member]) for member in range(size)]
-    hook = tutti.torch.compress_hook("int8", group=groups[rank])
-    same(hook(None, Bucket()).wait(), torch.full((64,), float(rank)))
-
-
-@case
-def groups_share_a_store(rank, size):
-    store = dist.PrefixStore("shared", dist.distributed_c10d._get_default_store())
-    for _ in range(3):
-        group = tutti.torch.process_group(store, rank, size, datetime.timedelta(seconds=20))
-        tensor = torch.full((3,), float(rank + 1))
-        group.allreduce([tensor]).wait()
-        same(tensor, torch.full((3,), total(size)))
-        del group
-
-
-@case
-def groups_in_threads(rank, size):
-    groups = [dist.new_group() for _ in range(4)]
-    failures = []
-
-    def work(group, scale):
-        try:
-            for i in range(30):
-                tensor = torch.full((1 + i * 100,), float(rank + 1) * scale)
-                dist.all_reduce(tensor, group=group)
-                same(tensor, torch.full_like(tensor, total(size) * scale))
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(group, i + 1)) for i, group in enumerate(groups)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures, failures
-    for group in reversed(groups) if rank % 2 else groups:  # Ranks destroy groups in different orders.
-        dist.destroy_process_group(group)
-
-
-@case
 def barriers(rank, size):
     dist.barrier()
     dist.barrier(async_op=True).wait()
@@ -219,21 +151,6 @@ def monitored_barrier_names_the_missing_rank(rank, size):
     if rank == 0:
         raises(lambda: dist.monitored_barrier(timeout=short), "ank", "1", "monitoredBarrier")
     dist.barrier()  # The group works on.
-
-
-@case
-def coalesced_section(rank, size):
-    if not hasattr(dist.group.WORLD, "_start_coalescing"):
-        return
-    tensors = [torch.full((i + 1,), float(rank + 1)) for i in range(5)]
-    outputs = torch.zeros(size * 2)
-    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as section:
-        for tensor in tensors:
-            dist.broadcast(tensor, 0)
-        dist.all_gather_into_tensor(outputs, torch.full((2,), float(rank)))
-    section.wait()
-    for tensor in tensors:
-        same(tensor, torch.ones_like(tensor))
 
 
 @case
@@ -255,25 +172,6 @@ def distributed_tensors(rank, size):
 
 
 @case
-def split_groups(rank, size):
-    if not HAS_SPLIT or size < 2:
-        return
-    world = dist.group.WORLD
-    before = world.bound_device_id
-    world.bound_device_id = torch.device("cpu:0")
-    try:
-        half = size // 2
-        members = [list(range(half)), list(range(half, size))]
-        group = dist.split_group(split_ranks=members)
-        mine = members[0] if rank < half else members[1]
-        tensor = torch.full((3,), float(rank))
-        dist.all_reduce(tensor, group=group)
-        same(tensor, torch.full((3,), float(sum(mine))))
-    finally:
-        world.bound_device_id = before
-
-
-@case
 def flight_recorder_has_completed_calls(rank, size):
     from torch._C import _distributed_c10d as c10d
 
@@ -288,63 +186,6 @@ def flight_recorder_has_completed_calls(rank, size):
     mine = [entry for entry in trace.get("entries", []) if entry["input_sizes"] == [[11, 13]]]
     assert len(mine) >= 4, len(mine)
     assert all(entry["state"] == "completed" for entry in mine), [entry["state"] for entry in mine]
-
-
-@case
-def exception_in_a_coalesced_section_leaves_the_group_usable(rank, size):
-    tensors = [torch.full((3,), float(rank + 1)) for _ in range(200)]
-    try:
-        with dist._coalescing_manager(device=torch.device("cpu")):
-            dist.broadcast(tensors[0], 0)
-            raise KeyError("of the body")
-    except KeyError:
-        dist.distributed_c10d._world.pg_coalesce_state.pop(dist.group.WORLD, None)
-    lives = []
-    for tensor in tensors[1:]:
-        dist.all_reduce(tensor)
-        lives.append(weakref.ref(tensor))
-    del tensor, tensors
-    gc.collect()
-    assert sum(life() is not None for life in lives) <= 64, "the open section keeps tensors of calls that are done"
-    with dist._coalescing_manager(device=torch.device("cpu")):
-        dist.broadcast(torch.ones(3), 0)
-    gc.collect()
-    assert not any(life() is not None for life in lives), "the closed section keeps tensors"
-    outputs = torch.zeros(size)
-    with dist._coalescing_manager(device=torch.device("cpu")):
-        dist.all_gather_into_tensor(outputs, torch.full((1,), float(rank)))
-    same(outputs, torch.arange(size, dtype=torch.float32))
-
-
-@case
-def calls_with_different_timeouts(rank, size):
-    options = dist.AllreduceOptions()
-    for milliseconds in [20000, 30000] * 5 + list(range(40000, 40100)):
-        options.timeout = datetime.timedelta(milliseconds=milliseconds)
-        tensor = torch.full((3,), float(rank + 1))
-        dist.group.WORLD.allreduce([tensor], options).wait()
-        same(tensor, torch.full((3,), total(size)))
-
-
-@case
-def calls_after_shutdown_are_refused(rank, size):
-    group = dist.new_group()
-    backend = backend_of(group)
-    dist.barrier(group)
-    backend.shutdown()
-    raises(lambda: dist.all_reduce(torch.ones(3), group=group), "the process group has been shut down")
-    work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
-    assert work.is_completed()
-    raises(work.wait, "the process group has been shut down")
-    raises(lambda: dist.isend(torch.ones(3), rank, group=group), "the process group has been shut down")
-
-
-def error_of(call):
-    try:
-        call()
-    except dist.DistBackendError as error:
-        return error
-    raise AssertionError(f"{call} raised nothing")
 
 
 @case
