@@ -46,13 +46,25 @@ void MessageLink::disconnect() {
   staging_ = {};
 }
 
-std::optional<OutgoingFrame> MessageLink::withdraw(const MessageRequest& request) {
-  const auto found = std::find_if(queue_.begin(), queue_.end(),
-                                  [&](const OutgoingFrame& outgoing) { return outgoing.request.get() == &request; });
+// Removes and returns the first frame that satisfies `matches`; nullopt if it is absent, or a part of it has been sent.
+template <typename Matches>
+std::optional<OutgoingFrame> MessageLink::take_first(const Matches& matches) {
+  const auto found = std::find_if(queue_.begin(), queue_.end(), matches);
   if (found == queue_.end() || (found == queue_.begin() && written_ > 0)) return std::nullopt;
   OutgoingFrame outgoing = std::move(*found);
   queue_.erase(found);
   return outgoing;
+}
+
+std::optional<OutgoingFrame> MessageLink::withdraw(const MessageRequest& request) {
+  return take_first([&](const OutgoingFrame& outgoing) { return outgoing.request.get() == &request; });
+}
+
+bool MessageLink::withdraw_announcement(std::uint64_t number) {
+  const auto announces = [number](const OutgoingFrame& outgoing) {
+    return outgoing.frame.kind == MessageFrameKind::announced && outgoing.frame.number == number;
+  };
+  return take_first(announces).has_value();
 }
 
 ssize_t MessageLink::send_front() {

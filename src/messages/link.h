@@ -54,6 +54,9 @@ class MessageLink {
   }
   // Removes and returns the frame of a request; nullopt if it is absent, or a part of it has been sent.
   std::optional<OutgoingFrame> withdraw(const MessageRequest& request);
+  // Removes the announcement of message `number`. Returns false if it is absent, or a part of it has been sent.
+  bool withdraw_announcement(std::uint64_t number);
+  bool has_frames() const { return !queue_.empty(); }  // Whether frames are queued.
   // Sends as much as the connection accepts. Appends requests whose frames have been sent.
   Status push(std::vector<RequestPointer>& sent);
   bool awaits_room() const { return opened_ && unsent(); }  // Frames wait until the connection accepts more.
@@ -70,6 +73,8 @@ class MessageLink {
 
  private:
   bool unsent() const { return stream_ && (!queue_.empty() || stream_->held() > 0); }
+  template <typename Matches>
+  std::optional<OutgoingFrame> take_first(const Matches& matches);
   ssize_t send_front();
   Status parse(MessageFrameHandler& handler);
 

@@ -61,6 +61,7 @@ void MessageLinks::call(Rank rank, Result<std::optional<Endpoint>> address) {
   Peer& target = peer(rank);
   if (closed_ || target.retry.at_ns == Deadline{}.at_ns) return;  // The link has ended meanwhile.
   target.retry = Deadline();
+  if (!side_of(target, LinkSide::out).link.has_frames()) return;  // All messages have been cancelled.
   if (!address.ok()) return break_link(target, LinkSide::out, std::move(address).status());
   auto called = start_call(rank, address.value());
   if (!called.ok()) {

@@ -50,7 +50,7 @@ class MessageLinks {
   MessageLink& link(Rank rank, LinkSide side) { return side_of(peer(rank), side).link; }
   // Whether the peer has left, and all data on this side have been read.
   bool ended(Rank rank, LinkSide side) { return side_of(peer(rank), side).ended; }
-  // Makes the service thread open the out link to a peer, unless it is open.
+  // Makes the service thread open the out link to a peer, unless it is open. Attempts end when no frame is queued.
   void open(Rank rank);
   std::vector<Rank> peers() const;  // Ranks to which any function above was applied.
   void push(Rank rank);             // Sends as much as both links to the peer accept.

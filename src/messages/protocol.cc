@@ -129,7 +129,7 @@ RequestPointer MessageProtocol::withdraw(const MessageRequest& request) {
     target.announced.erase(announced);
     if (rank == membership_.rank) {
       matching_.remove(rank, frame.tag, frame.number);
-    } else {
+    } else if (!out(rank).withdraw_announcement(frame.number)) {
       out(rank).put(frame);
       links_.push(rank);
     }

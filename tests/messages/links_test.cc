@@ -76,6 +76,22 @@ TEST_P(Links, AreOpenedAgain_WhenReceiverHangsUpDuringHandshake) {
   EXPECT_TRUE(party.failure().ok());
 }
 
+TEST_P(Links, AreNotOpened_WhenAllMessagesAreCancelled) {
+  Party party(2, GetParam());
+  party.close(0);  // Attempts to open the link fail.
+  for (const std::size_t count : {std::size_t{5}, kLargestEager + 1}) {
+    const int earlier = party.address_calls;
+    const auto cancelled = send(party[1], 0, 1, numbers(count));
+    await([&] { return party.address_calls >= earlier + 2; });
+    EXPECT_TRUE(party[1].cancel(*cancelled->request));
+    await([&] { return party[1].deadline().at_ns == Deadline{}.at_ns; });
+  }
+  party.start(0);
+  EXPECT_EQ(send(party[1], 0, 1, numbers(5))->outcome(), "ok");
+  EXPECT_EQ(receive(party[0], 1, 1, 5)->outcome(), "ok");
+  EXPECT_TRUE(party.failure().ok());
+}
+
 // As after a handshake that took the sender too long: it cannot know that the receiver has given up.
 TEST_P(Links, AreOpenedAgain_WhenReceiverHangsUpAfterHandshake) {
   Party party(2, GetParam());
