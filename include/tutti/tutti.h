@@ -103,7 +103,6 @@ typedef struct {
                             it, else tcp. */
   uint32_t channels;     /* Number of channels; at most 1 in host memory. 0: TUTTI_CHANNELS, or the tuner's choice. */
 } tutti_tuning_options;
-
 #define TUTTI_TUNING_OPTIONS_DEFAULT \
   { sizeof(tutti_tuning_options), NULL, NULL, NULL, 0 }
 
@@ -457,7 +456,8 @@ TUTTI_API tutti_status tutti_request_wait(tutti_request request, int64_t timeout
 TUTTI_API tutti_status tutti_request_on_completion(tutti_request request, void (*function)(void*, tutti_status),
                                                    void* argument);
 
-/* Destroys a request after cancelling it (tutti_aborted) or, if its data move, waiting for it. Null is allowed. */
+/* Destroys a request after cancelling it (tutti_aborted) or, if its data move, waiting for it. Null is allowed.
+ *   In a callback: tutti_invalid_usage if it would wait for data, or for a completion function in another thread. */
 TUTTI_API tutti_status tutti_request_destroy(tutti_request request);
 
 /* ---- Streams and events ------------------------------------------------------------------------------------------ */

@@ -77,11 +77,13 @@ void cancel(const OpenRequest& open) {
     open.request->wait(Deadline::after_ms(kCancelMs));
 }
 
-// Cancels a request in a callback, which must not wait for it.
-Status cancel_at_once(tutti_request request) {
+// Cancels and retires a request in a callback, which must not wait: callbacks that wait for each other never return.
+Status end_at_once(tutti_request request) {
   const OpenRequest open = TUTTI_TRY(request_of(request));
-  if (open.request->complete() || open.endpoint->cancel(*open.request)) return {};
-  return check_outside_callback("destroying a request whose data move");
+  const bool ended = open.request->complete() || open.endpoint->cancel(*open.request);
+  if (!ended) return check_outside_callback("destroying a request whose data move");
+  if (open.request->retire_at_once()) return {};
+  return check_outside_callback("destroying a request whose completion function runs in another thread");
 }
 
 // Arguments of tutti_isend and tutti_irecv.
@@ -208,7 +210,7 @@ tutti_status tutti_request_on_completion(tutti_request request, void (*function)
 tutti_status tutti_request_destroy(tutti_request request) {
   if (request == nullptr) return tutti_ok;
   return guarded("tutti_request_destroy", [&]() -> Status {
-    if (tutti::in_callback()) TUTTI_CHECK_OK(tutti::cancel_at_once(request));
+    if (tutti::in_callback()) TUTTI_CHECK_OK(tutti::end_at_once(request));
     const auto open = tutti::OpenRequests::instance().remove(request);
     if (open == nullptr) return tutti::no_request(request);
     tutti::cancel(*open);

@@ -41,14 +41,20 @@ Status MessageRequest::on_completion(Callback callback) {
 }
 
 void MessageRequest::retire() {
-  std::unique_lock lock(mutex_);
+  Lock lock(mutex_);
   TUTTI_ASSERT(complete_);
   retired_ = true;
-  lock.unlock();
-  run_callback();
-  lock.lock();
-  const bool is_caller = stage_ == CallbackStage::running && caller_ == std::this_thread::get_id();
-  if (!is_caller) changed_.wait(lock, [this] { return stage_ != CallbackStage::running; });
+  run_callback(lock);
+  changed_.wait(lock, [this] { return !runs_elsewhere(); });
+}
+
+bool MessageRequest::retire_at_once() {
+  Lock lock(mutex_);
+  TUTTI_ASSERT(complete_);
+  if (runs_elsewhere()) return false;
+  retired_ = true;
+  run_callback(lock);
+  return true;
 }
 
 bool MessageRequest::end(Status status, const MessageInfo& info) {
@@ -62,14 +68,23 @@ bool MessageRequest::end(Status status, const MessageInfo& info) {
 }
 
 void MessageRequest::run_callback() {
-  {
-    const std::lock_guard lock(mutex_);
-    if (stage_ != CallbackStage::waiting) return;
-    stage_ = CallbackStage::running;
-    caller_ = std::this_thread::get_id();
-  }
+  Lock lock(mutex_);
+  run_callback(lock);
+}
+
+// Returns whether another thread runs the callback.
+bool MessageRequest::runs_elsewhere() const {
+  return stage_ == CallbackStage::running && caller_ != std::this_thread::get_id();
+}
+
+// Releases the lock during the callback.
+void MessageRequest::run_callback(Lock& lock) {
+  if (stage_ != CallbackStage::waiting) return;
+  stage_ = CallbackStage::running;
+  caller_ = std::this_thread::get_id();
+  lock.unlock();
   std::exchange(callback_, nullptr)(status_);
-  const std::lock_guard lock(mutex_);
+  lock.lock();
   stage_ = CallbackStage::returned;
   changed_.notify_all();
 }

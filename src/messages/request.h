@@ -62,6 +62,8 @@ class MessageRequest {
   // For the owner of a complete request. When it returns, the callback has returned and no callback will be called
   // again, unless the callback itself is the caller.
   void retire();
+  // Like retire(), but does not wait. Returns false, and changes nothing, if another thread runs the callback.
+  bool retire_at_once();
 
   // For the endpoint. end() completes the request and returns whether it has a callback.
   bool end(Status status, const MessageInfo& info);
@@ -69,6 +71,10 @@ class MessageRequest {
 
  private:
   enum class CallbackStage : std::uint8_t { none, waiting, running, returned };
+  using Lock = std::unique_lock<std::mutex>;
+
+  bool runs_elsewhere() const;  // Requires the lock.
+  void run_callback(Lock& lock);
 
   const MessageCall call_;
   mutable std::mutex mutex_;

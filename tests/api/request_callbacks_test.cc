@@ -129,6 +129,41 @@ TEST(Requests, CanBeDestroyedByTheirCompletionFunction) {
   EXPECT_EQ(tutti_request_destroy(completion.own), tutti_invalid_argument);
 }
 
+// Completion functions in two threads, each of which destroys the request of the other one.
+struct MutualCompletion {
+  std::atomic<int>& running;
+  std::atomic<int>& returned;
+  tutti_request other = nullptr;
+  std::string destroy;
+  static void run(void* self, tutti_status) {
+    auto& completion = *static_cast<MutualCompletion*>(self);
+    ++completion.running;
+    while (completion.running < 2) std::this_thread::yield();
+    completion.destroy = tutti_request_destroy(completion.other) == tutti_ok ? "ok" : last_error();
+    ++completion.returned;
+    while (completion.returned < 2) std::this_thread::yield();
+  }
+};
+
+TEST(Requests, AreNotDestroyedInCallback_WhileTheirCompletionFunctionRunsInAnotherThread) {
+  const Ranks ranks(2);
+  std::vector<std::int32_t> received[2] = {{0}, {0}};
+  const tutti_request requests[] = {irecv(received[0], 0, 7, ranks[1]), irecv(received[1], 0, 8, ranks[1])};
+  std::atomic<int> running = 0, returned = 0;
+  MutualCompletion completions[] = {{running, returned, requests[1], ""}, {running, returned, requests[0], ""}};
+  for (const std::uint64_t tag : {7, 8}) EXPECT_EQ(outcome(isend({1}, 1, tag, ranks[0])), "ok");
+  for (const tutti_request request : requests) TUTTI_EXPECT_OK(tutti_request_wait(request, kHangMs, nullptr));
+  std::thread second([&] { tutti_request_on_completion(requests[1], MutualCompletion::run, &completions[1]); });
+  TUTTI_EXPECT_OK(tutti_request_on_completion(requests[0], MutualCompletion::run, &completions[0]));
+  second.join();
+  for (const MutualCompletion& completion : completions) {
+    EXPECT_EQ(completion.destroy.find("tutti_request_destroy: a callback must not wait, but destroying a request whose "
+                                      "completion function runs in another thread does"),
+              0U);
+  }
+  for (const tutti_request request : requests) TUTTI_EXPECT_OK(tutti_request_destroy(request));
+}
+
 TEST(Requests, AreCancelledByDestroy) {
   const Ranks ranks(2);
   Completion completions[2];
