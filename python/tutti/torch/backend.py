@@ -202,11 +202,13 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         return _keep(_create(store, rank, size, self._options, self._timeout, self._name))
 
     def shrink(self, excluded: Sequence[int], flags: int = 0, options: Any = None) -> TuttiBackend:
+        """After a failure this group is as before. Otherwise its later calls are refused."""
+        made = options_of(self._options, self._name, self._timeout)
+        handles: List[Any] = []
+        self._start(_Blocking, [], lambda comm: handles.append(self._comm.shrink(list(excluded), made))).wait()
         self._queue.stop()
-        with raised_by(self._rank):
-            handle = self._comm.shrink(list(excluded), options_of(self._options, self._name, self._timeout))
         rank = self._rank - sum(other < self._rank for other in excluded)
-        return _keep(TuttiBackend(rank, self._size - len(excluded), handle, self._options, self._timeout, None, self._name))
+        return _keep(TuttiBackend(rank, self._size - len(excluded), handles[0], self._options, self._timeout, None, self._name))
 
     def abort(self) -> None:
         self._comm.abort()

@@ -96,6 +96,18 @@ def split_groups(rank, size):
 
 
 @case
+def failed_shrink_leaves_the_group_usable(rank, size):
+    group = dist.new_group()
+    backend = backend_of(group)
+    if not hasattr(backend, "shrink"):
+        return  # PyTorch before 2.14.
+    raises(lambda: backend.shrink([size]), f"excluded[0] is {size}, which is out of range")
+    tensor = torch.full((3,), float(rank + 1))
+    dist.all_reduce(tensor, group=group)
+    same(tensor, torch.full((3,), total(size)))
+
+
+@case
 def coalesced_section(rank, size):
     if not hasattr(dist.group.WORLD, "_start_coalescing"):
         return

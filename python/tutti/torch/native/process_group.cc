@@ -1,6 +1,7 @@
 #include "python/tutti/torch/native/process_group.h"
 
 #include <cstring>
+#include <optional>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "python/tutti/torch/native/elements.h"
@@ -227,14 +228,19 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::merge(const StorePtr& store
 c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::shrink(const std::vector<int64_t>& excluded, int /*flags*/,
                                                             const c10::intrusive_ptr<Backend::Options>& options) {
   WithoutGil without_gil;
-  queue_->stop();
   const OptionsPtr inherited = inherit(*options_, options);
   const tutti_comm_options shrinking = comm_options(*inherited);
   const std::vector<int> ranks(excluded.begin(), excluded.end());
   tutti_comm comm = nullptr;
-  check(tutti_comm_shrink(communicator_->default_handle(), ranks.data(), static_cast<int>(ranks.size()), &shrinking,
-                          &comm),
-        rank_);
+  std::optional<LibraryError> error;
+  const auto shrink = [&](tutti_comm parent) {
+    const tutti_status status =
+        tutti_comm_shrink(parent, ranks.data(), static_cast<int>(ranks.size()), &shrinking, &comm);
+    if (status != tutti_ok) error.emplace(status, tutti_last_error(nullptr), rank_);
+  };
+  start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, shrink)->wait();
+  if (error) throw *error;  // The group is as before, so the abort hooks are not called.
+  queue_->stop();
   auto communicator = std::make_shared<Communicator>(comm, inherited->timeout);
   int rank = 0;
   check(tutti_comm_rank(comm, &rank));

@@ -75,6 +75,7 @@ class ProcessGroupTutti : public c10d::Backend {
   c10::intrusive_ptr<Backend> merge(const StorePtr& store, const c10::intrusive_ptr<Backend::Options>& options,
                                     const int& rank, const int& size);
   bool supportsShrinking() const { return true; }
+  // After a failure this group is as before. Otherwise its later calls are refused.
   c10::intrusive_ptr<Backend> shrink(const std::vector<int64_t>& excluded, int flags,
                                      const c10::intrusive_ptr<Backend::Options>& options);
 
