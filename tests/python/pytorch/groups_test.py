@@ -123,6 +123,38 @@ def coalesced_section(rank, size):
 
 
 @case
+def section_that_a_callback_ends_has_all_its_calls(rank, size):
+    if tutti.torch.path() != "C++":
+        return  # Sections have no messages, so that no callback runs while the group looks for calls that are complete.
+    group, cpu = dist.group.WORLD, torch.device("cpu")
+    runs, gate, ended = threading.Event(), threading.Event(), []
+
+    def block(future):
+        runs.set()
+        gate.wait()
+
+    def end(future):
+        ended.append((threading.current_thread(), group._end_coalescing(cpu)))
+
+    dist.irecv(torch.zeros(3), rank, tag=30).get_future().add_done_callback(block)
+    dist.isend(torch.ones(3), rank, tag=30)
+    runs.wait()  # From here on no callback runs in the thread for callbacks.
+    group._start_coalescing(cpu)
+    dist.irecv(torch.zeros(3), rank, tag=31).get_future().add_done_callback(end)
+    last = dist.irecv(torch.zeros(3), rank, tag=32)
+    dist.isend(torch.ones(3), rank, tag=31)
+    for _ in range(100):
+        dist.all_reduce(torch.ones(3), async_op=True)
+    gate.set()
+    (thread, section), = ended
+    assert thread is threading.current_thread()
+    assert not section.is_completed(), "the section lacks the last receive"
+    dist.isend(torch.ones(3), rank, tag=32)
+    section.wait()
+    assert last.is_completed()
+
+
+@case
 def exception_in_a_coalesced_section_leaves_the_group_usable(rank, size):
     tensors = [torch.full((3,), float(rank + 1)) for _ in range(200)]
     try:

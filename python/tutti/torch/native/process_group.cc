@@ -1,7 +1,9 @@
 #include "python/tutti/torch/native/process_group.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "python/tutti/torch/native/elements.h"
@@ -172,13 +174,17 @@ bool ProcessGroupTutti::add_to_section(const WorkPtr& work) {
 
 // Bounds the memory of a section that an exception left open, which later calls join.
 void ProcessGroupTutti::release_completed() {
+  std::vector<WorkPtr> calls;  // Freed after the mutex.
+  std::set<WorkPtr> released;
   std::unique_lock<std::mutex> lock(coalescing_mutex_);
-  std::vector<WorkPtr> calls = std::exchange(coalesced_, {});
+  calls = coalesced_;
   lock.unlock();
-  // isCompleted() of a message may run callbacks, which may start calls.
-  std::erase_if(calls, [](const WorkPtr& call) { return call->isCompleted() && call->isSuccess(); });
+  // isCompleted() of a message may run callbacks, which may start calls and end the section.
+  for (const WorkPtr& call : calls) {
+    if (call->isCompleted() && call->isSuccess()) released.insert(call);
+  }
   lock.lock();
-  coalesced_.insert(coalesced_.begin(), calls.begin(), calls.end());
+  std::erase_if(coalesced_, [&](const WorkPtr& call) { return released.count(call) > 0; });
   coalesced_limit_ = std::max(kMinCoalescedLimit, 2 * coalesced_.size());
 }
 
