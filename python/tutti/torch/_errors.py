@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
+import time
 from typing import Any, Iterator
 
 import torch.distributed as dist
@@ -32,13 +34,23 @@ def raised_by(rank: int) -> Iterator[None]:
         if isinstance(error, dist.DistBackendError):
             raise
         text = f"tutti_{error.operation}: {error.message}" if error.operation else error.message
-        made = timeout_error(text, rank) if error.status == Status.timeout else error_of(error.status, text, rank)
-        raise made.with_traceback(error.__traceback__) from None
+        raise error_of(error.status, text, rank).with_traceback(error.__traceback__) from None
+
+
+@contextlib.contextmanager
+def limited_to(timeout: datetime.timedelta) -> Iterator[None]:
+    """Adds to a Timeout of its body that the timeout of the operation has passed, if it has. PyTorch's users look for this."""
+    start = time.monotonic()
+    try:
+        yield
+    except _errors.Timeout as error:
+        if 0 < timeout.total_seconds() <= time.monotonic() - start:
+            error.message += "; the timeout of the operation has passed"
+        raise
 
 
 def timeout_error(text: str, rank: int) -> _errors.Error:
-    """PyTorch's users look for "timeout"."""
-    return error_of(Status.timeout, text + "; the timeout of the operation has passed", rank)
+    return error_of(Status.timeout, text, rank)
 
 
 def shut_down_error() -> _errors.Error:

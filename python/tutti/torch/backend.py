@@ -19,7 +19,7 @@ from tutti._api import Type, c
 from tutti._errors import check
 
 from . import _native
-from ._errors import raised_by
+from ._errors import limited_to, raised_by
 from ._options import Options
 from ._python_calls import CallQueue, Communicator, Work, join, options_of
 from ._python_collectives import Collectives
@@ -67,8 +67,12 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
                 self._section.popleft()
             self._section.append(work)
             is_async = True
-        self._queue.submit(work, lambda: call(self._comm.handle(timeout)), is_async)
+        self._queue.submit(work, lambda: self._run(call, timeout), is_async)
         return work
+
+    def _run(self, call: Any, timeout: datetime.timedelta) -> None:
+        with limited_to(timeout):
+            call(self._comm.handle(timeout))
 
     def getBackendName(self) -> str:
         return "tutti"

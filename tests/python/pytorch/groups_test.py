@@ -8,8 +8,9 @@ import weakref
 
 import torch
 import torch.distributed as dist
+import tutti
 import tutti.torch
-from harness import case, main, raises, same, total
+from harness import TIMEOUT_HAS_PASSED, case, error_of, main, raises, same, total
 from tutti.torch._residuals import backend_of
 
 HAS_SPLIT = hasattr(dist.Backend, "_ensure_backend_registered")  # PyTorch 2.14.
@@ -201,6 +202,13 @@ def calls_after_shutdown_are_refused(rank, size):
     assert work.is_completed()
     raises(work.wait, "the process group has been shut down")
     raises(lambda: dist.isend(torch.ones(3), rank, group=group), "the process group has been shut down")
+
+
+@case
+def timeout_of_joining_is_not_that_of_a_call(rank, size):
+    store = dist.PrefixStore(f"alone/{rank}", dist.distributed_c10d._get_default_store())
+    error = error_of(lambda: tutti.torch.process_group(store, 0, 2, datetime.timedelta(milliseconds=300)))
+    assert isinstance(error, tutti.Timeout) and TIMEOUT_HAS_PASSED not in error.message, error
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import torch.multiprocessing as mp
 import tutti.torch  # noqa: F401  Registers the backend.
 
 TIMEOUT_S = 60  # Turns a hang into a failure.
+TIMEOUT_HAS_PASSED = "the timeout of the operation has passed"  # End of errors of calls.
 
 _cases = []
 

@@ -12,7 +12,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as functional
 import tutti
 import tutti.torch
-from harness import case, error_of, main, raises, same, total, values
+from harness import TIMEOUT_HAS_PASSED, case, error_of, main, raises, same, total, values
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
 from tutti.torch._residuals import backend_of
@@ -127,6 +127,7 @@ def wait_with_timeout_raises(rank, size):
         work = dist.all_reduce(tensor, async_op=True)
         error = error_of(lambda: work.wait(datetime.timedelta(milliseconds=50)))
         assert isinstance(error, tutti.Timeout) and error.rank == rank, error
+        assert TIMEOUT_HAS_PASSED not in error.message, error
         gate.set("gate", "open")
         work.wait()
     else:
@@ -207,6 +208,20 @@ def zz_errors_have_fields(rank, size):
     assert reports or not getattr(backend, "supports_abort_hooks", False), "no abort hook was called"
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), copy.peer, str(copy)) == (type(error), error.peer, str(error))
+
+
+@case
+def zz_timeout_of_a_call_is_named(rank, size):
+    if size == 1:
+        return
+    group, store = dist.new_group(), dist.distributed_c10d._get_default_store()
+    if rank == 0:
+        options = dist.AllreduceOptions()
+        options.timeout = datetime.timedelta(milliseconds=300)
+        error = error_of(lambda: group.allreduce([torch.ones(3)], options).wait())
+        assert isinstance(error, tutti.Timeout) and error.message.endswith(TIMEOUT_HAS_PASSED), error
+        store.set("timed out", "yes")
+    store.wait(["timed out"])
 
 
 @case

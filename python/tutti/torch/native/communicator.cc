@@ -6,18 +6,10 @@
 
 namespace tutti_torch {
 
-namespace {
-
-std::string text_of(tutti_status status, const std::string& text) {
-  const std::string given = text.empty() ? tutti_status_name(status) : text;
-  // PyTorch's users look for "timeout".
-  return status == tutti_timeout ? given + "; the timeout of the operation has passed" : given;
-}
-
-}  // namespace
-
 LibraryError::LibraryError(tutti_status status, const std::string& text, int rank)
-    : DistBackendError({__func__, __FILE__, __LINE__}, text_of(status, text)), status(status), rank(rank) {}
+    : DistBackendError({__func__, __FILE__, __LINE__}, text.empty() ? tutti_status_name(status) : text),
+      status(status),
+      rank(rank) {}
 
 void check(tutti_status status, int rank) {
   if (status != tutti_ok) throw LibraryError(status, tutti_last_error(nullptr), rank);

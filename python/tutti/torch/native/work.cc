@@ -17,6 +17,11 @@ c10::IValue value_of(const TensorLists& outputs) {
   return outputs;
 }
 
+// PyTorch's users look for "timeout".
+LibraryError with_timeout(const LibraryError& error) {
+  return LibraryError(error.status, error.msg() + "; the timeout of the operation has passed", error.rank);
+}
+
 }  // namespace
 
 uint64_t new_completion_key() {
@@ -47,6 +52,7 @@ void CallWork::refuse() {
 }
 
 std::exception_ptr CallWork::call() {
+  const auto start = std::chrono::steady_clock::now();
   at::AutoDispatchBelowADInplaceOrView no_autograd;  // Staging copies are no operations of the user's program.
   try {
     body_(owner_.communicator->handle(timeout_));
@@ -54,7 +60,9 @@ std::exception_ptr CallWork::call() {
   } catch (LibraryError& error) {
     error.rank = rank_;
     if (error.fails_group()) owner_.hooks->call_abort();
-    return std::current_exception();
+    const bool limit_passed = timeout_.count() > 0 && std::chrono::steady_clock::now() - start >= timeout_;
+    return error.status == tutti_timeout && limit_passed ? std::make_exception_ptr(with_timeout(error))
+                                                         : std::current_exception();
   } catch (...) {
     return std::current_exception();
   }
