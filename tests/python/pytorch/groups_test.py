@@ -201,7 +201,10 @@ def calls_after_shutdown_are_refused(rank, size):
     work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
     assert work.is_completed()
     raises(work.wait, "the process group has been shut down")
-    raises(lambda: dist.isend(torch.ones(3), rank, group=group), "the process group has been shut down")
+    for begin in (dist.isend, dist.irecv):
+        error = error_of(lambda: begin(torch.ones(3), rank, group=group))
+        assert error.message == "the process group has been shut down; create a new one", error
+        assert error.rank == rank, error.rank
 
 
 @case

@@ -19,14 +19,14 @@ LibraryError shut_down_error(int rank) {
   return LibraryError(tutti_invalid_usage, "the process group has been shut down; create a new one", rank);
 }
 
-Communicator::Communicator(tutti_comm comm, std::chrono::milliseconds timeout)
-    : comm_(comm), timeout_(timeout), process_(getpid()) {}
+Communicator::Communicator(tutti_comm comm, std::chrono::milliseconds timeout, int rank)
+    : comm_(comm), timeout_(timeout), rank_(rank), process_(getpid()) {}
 
 Communicator::~Communicator() { leave(); }
 
 tutti_comm Communicator::default_handle() const {
   const tutti_comm comm = comm_;
-  if (comm == nullptr) throw shut_down_error(kUnknownRank);
+  if (comm == nullptr) throw shut_down_error(rank_);
   return comm;
 }
 

@@ -33,8 +33,8 @@ LibraryError shut_down_error(int rank);
 
 class Communicator {
  public:
-  // Takes over `comm`, whose calls wait `timeout` at most.
-  Communicator(tutti_comm comm, std::chrono::milliseconds timeout);
+  // Takes over `comm`, whose calls wait `timeout` at most. `rank`: this process in `comm`, for errors.
+  Communicator(tutti_comm comm, std::chrono::milliseconds timeout, int rank);
   // Leaves the communicator without waiting for peers, except in a child of fork(), which must not touch it.
   ~Communicator();
   Communicator(const Communicator&) = delete;
@@ -57,6 +57,7 @@ class Communicator {
   std::chrono::milliseconds timeout_;
   tutti_comm view_ = nullptr;  // Handle with the timeout of the last call that had another one. Destroyed with comm_.
   std::chrono::milliseconds view_timeout_{0};
+  int rank_;
   int process_;
 };
 

@@ -70,7 +70,7 @@ Joined join(const StorePtr& store, int rank, int size, const Options& options) {
   const tutti_comm_options joining = comm_options(options);
   tutti_comm comm = nullptr;
   check(tutti_comm_create(&id, rank, size, &joining, &comm), rank);
-  auto communicator = std::make_shared<Communicator>(comm, options.timeout);
+  auto communicator = std::make_shared<Communicator>(comm, options.timeout, rank);
   forget_id(*store, rank, comm);
   return {std::move(communicator), c10::make_intrusive<c10d::PrefixStore>(prefix_of(id), store)};
 }
@@ -247,9 +247,9 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::shrink(const std::vector<in
   start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, shrink)->wait();
   if (error) throw *error;  // The group is as before, so the abort hooks are not called.
   queue_->stop();
-  auto communicator = std::make_shared<Communicator>(comm, inherited->timeout);
-  int rank = 0;
-  check(tutti_comm_rank(comm, &rank));
+  const auto before = std::count_if(ranks.begin(), ranks.end(), [this](int other) { return other < rank_; });
+  const int rank = rank_ - static_cast<int>(before);
+  auto communicator = std::make_shared<Communicator>(comm, inherited->timeout, rank);
   return c10::intrusive_ptr<Backend>::unsafe_steal_from_new(
       new ProcessGroupTutti(rank, size_ - static_cast<int>(ranks.size()), inherited, {std::move(communicator), {}}));
 }
