@@ -267,9 +267,10 @@ class Communicator:
         return self._handle is not None
 
     def leave(self) -> bool:
-        """Returns false if this process is a child of fork(), or has left already."""
+        """Idempotent. Returns false in a child of fork(), which leaves nothing."""
         handle, self._handle = self._handle, None
-        if handle is None or self._process != os.getpid():
+        if self._process != os.getpid():
             return False
-        c.comm_leave(handle)
+        if handle is not None:
+            c.comm_leave(handle)
         return True

@@ -222,9 +222,11 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._queue.stop()
         if not self._comm.leave():  # Ends all messages.
             return
-        for thread in list(self._waiting):  # They run callbacks, which they cannot at the end of the program.
-            if thread is not threading.current_thread():
-                thread.join()
+        waiting = list(self._waiting)  # They run callbacks, which they cannot at the end of the program.
+        if threading.current_thread() in waiting:
+            return  # A callback that waited for another one could wait for ever.
+        for thread in waiting:
+            thread.join()
 
     def __del__(self) -> None:
         if hasattr(self, "_comm") and self._comm.is_open():

@@ -208,6 +208,32 @@ def calls_after_shutdown_are_refused(rank, size):
 
 
 @case
+def second_shutdown_waits_for_callbacks(rank, size):
+    backend = backend_of(dist.new_group())
+    runs, gate, order = threading.Event(), threading.Event(), []
+
+    def callback(future):
+        runs.set()
+        gate.wait()
+        order.append("callback")
+
+    def shut_down():
+        backend.shutdown()
+        order.append("shutdown")
+
+    backend.recv([torch.zeros(3)], rank, 0).get_future().add_done_callback(callback)
+    first, second = threading.Thread(target=shut_down), threading.Thread(target=shut_down)
+    first.start()
+    runs.wait()  # The receive has ended.
+    second.start()
+    second.join(0.2)  # Time for a wrong return.
+    gate.set()
+    first.join()
+    second.join()
+    assert order == ["callback", "shutdown", "shutdown"], order
+
+
+@case
 def timeout_of_joining_is_not_that_of_a_call(rank, size):
     store = dist.PrefixStore(f"alone/{rank}", dist.distributed_c10d._get_default_store())
     error = error_of(lambda: tutti.torch.process_group(store, 0, 2, datetime.timedelta(milliseconds=300)))

@@ -21,7 +21,10 @@ void CallbackThread::post(Function function) {
     return;
   }
   pending_.push_back(std::move(function));
-  if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
+  if (!thread_.joinable()) {
+    thread_ = std::thread([self = shared_from_this()] { self->work(); });
+    worker_ = thread_.get_id();
+  }
   lock.unlock();
   changed_.notify_one();
 }
@@ -30,10 +33,11 @@ void CallbackThread::stop() {
   if (process_ != getpid()) return;
   std::unique_lock<std::mutex> lock(mutex_);
   stopped_ = true;
-  if (thread_.get_id() == std::this_thread::get_id()) return;
+  if (worker_ == std::this_thread::get_id()) return;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return worker_ == std::thread::id(); });
   std::thread ending = std::move(thread_);
   lock.unlock();
-  changed_.notify_one();
   if (ending.joinable()) ending.join();
 }
 
@@ -42,7 +46,7 @@ void CallbackThread::work() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return stopped_ || !pending_.empty(); });
-    if (pending_.empty()) return;
+    if (pending_.empty()) break;
     Function function = std::move(pending_.front());
     pending_.pop_front();
     lock.unlock();
@@ -50,6 +54,8 @@ void CallbackThread::work() {
     function = nullptr;  // May free tensors, so not under the lock.
     lock.lock();
   }
+  worker_ = {};
+  changed_.notify_all();
 }
 
 }  // namespace tutti_torch

@@ -25,7 +25,7 @@ class CallbackThread : public std::enable_shared_from_this<CallbackThread> {
   // Runs and destroys `function` after earlier ones: in this object's thread, or in the caller's after stop().
   void post(Function function);
 
-  // Waits until all functions have run, and ends the thread.
+  // Waits until all functions have run, and ends the thread. Several threads may call it.
   //   GIL: not held by the caller.
   //   In a function of this thread: does not wait.
   //   In a child of fork(): does nothing.
@@ -35,10 +35,11 @@ class CallbackThread : public std::enable_shared_from_this<CallbackThread> {
   void work();
 
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  // Notified when a function is pending, after stop(), and when the thread ends.
   std::deque<Function> pending_;
   bool stopped_ = false;
   std::thread thread_;
+  std::thread::id worker_;  // The thread until it ends.
   int process_;
 };
 

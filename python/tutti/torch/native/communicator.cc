@@ -48,8 +48,13 @@ void Communicator::abort() {
 }
 
 void Communicator::leave() {
+  if (process_ != getpid()) {
+    comm_ = nullptr;
+    return;
+  }
+  const std::lock_guard<std::mutex> lock(leaving_);
   const tutti_comm comm = comm_.exchange(nullptr);
-  if (comm != nullptr && process_ == getpid()) tutti_comm_leave(comm);
+  if (comm != nullptr) tutti_comm_leave(comm);
 }
 
 }  // namespace tutti_torch

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <string>
 
 #include "tutti/tutti.h"
@@ -49,7 +50,8 @@ class Communicator {
   // Ends all waits on this rank and its peers. Any thread may call it.
   void abort();
 
-  // Ends the use of the communicator. Idempotent. May wait, so the caller does not hold the GIL.
+  // Ends the use of the communicator. Idempotent, and waits for a concurrent call. May wait, so the caller does not
+  // hold the GIL.
   void leave();
 
  private:
@@ -58,6 +60,7 @@ class Communicator {
   tutti_comm view_ = nullptr;  // Handle with the timeout of the last call that had another one. Destroyed with comm_.
   std::chrono::milliseconds view_timeout_{0};
   int rank_;
+  std::mutex leaving_;  // Held by leave().
   int process_;
 };
 
