@@ -183,12 +183,16 @@ def exception_in_a_coalesced_section_leaves_the_group_usable(rank, size):
 
 @case
 def calls_with_different_timeouts(rank, size):
+    """Each timeout needs a handle; a process has 4096 of them at the same time."""
+    own = dist.PrefixStore(f"timeouts/{rank}", dist.distributed_c10d._get_default_store())
+    alone = tutti.torch.process_group(own, 0, 1, datetime.timedelta(seconds=20))
     options = dist.AllreduceOptions()
-    for milliseconds in [20000, 30000] * 5 + list(range(40000, 40100)):
-        options.timeout = datetime.timedelta(milliseconds=milliseconds)
-        tensor = torch.full((3,), float(rank + 1))
-        dist.group.WORLD.allreduce([tensor], options).wait()
-        same(tensor, torch.full((3,), total(size)))
+    for group, limits in ((dist.group.WORLD, [20000, 30000] * 5), (alone, range(40000, 44200))):
+        for milliseconds in limits:
+            options.timeout = datetime.timedelta(milliseconds=milliseconds)
+            tensor = torch.full((3,), float(rank + 1))
+            group.allreduce([tensor], options).wait()
+            same(tensor, torch.full((3,), total(size) if group is dist.group.WORLD else rank + 1.0))
 
 
 @case
