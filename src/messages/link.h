@@ -1,5 +1,5 @@
 // Connection that carries the messages of one rank to another, and the receiver's frames back. Frames may be queued
-// before it exists. The sender of the messages opens it, and sends nothing until the receiver has accepted it: the
+// before it exists. The sender of the messages opens it, and sends nothing until the receiver has accepted it. The
 // receiver may drop a connection whose handshake took too long, which the sender does not notice. No function blocks.
 #pragma once
 

@@ -68,8 +68,8 @@ class MessageLinks {
   // Returns why a link ended without a goodbye, if the communicator has had time to find the cause; otherwise ok.
   Status overdue() const;
 
-  // For the service thread. After poll(), it calls serve() with the vector that watch() has filled, and call() for each
-  // of due(), with the address at which the peer accepts links.
+  // For the service thread. After poll(), it calls serve() with the vector that watch() has filled. It then calls
+  // call() for each of due(), with the address at which the peer accepts links.
   void watch(std::vector<pollfd>& polled);
   Deadline deadline() const;
   Status serve(const std::vector<pollfd>& polled);

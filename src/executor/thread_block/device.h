@@ -76,7 +76,7 @@ class DeviceEvent {
   virtual Status record(DeviceStream stream) = 0;
   // Makes later work of the stream wait for the mark.
   virtual Status hold(DeviceStream stream) = 0;
-  // Like record() and hold(), for a stream under capture: each replay of the graph moves the mark, or waits for the
+  // Like record() and hold(), for a stream under capture. Each replay of the graph moves the mark, or waits for the
   // mark as it is when the replay is enqueued. The event must outlive the replays.
   virtual Status record_in_replays(DeviceStream stream) = 0;
   virtual Status hold_in_replays(DeviceStream stream) = 0;
