@@ -21,7 +21,7 @@ constexpr std::size_t kSmallProtocols = 2;
 // Sizes of slots, and the number of channels below which the next size is used instead.
 struct SlotChoice {
   SlotSizes slots;
-  std::uint32_t least_channels;
+  std::uint32_t min_channels;
 };
 constexpr std::array kChoices = {
     SlotChoice{{.simple = 64 * kKiB, .ll = 8 * kKiB}, 2}, SlotChoice{{.simple = 32 * kKiB, .ll = 8 * kKiB}, 2},
@@ -29,7 +29,7 @@ constexpr std::array kChoices = {
     SlotChoice{{.simple = 4 * kKiB, .ll = 1 * kKiB}, 1}};
 
 bool fits(const LaneBudget& budget, const LanePeers& peers) {
-  return peers.near * budget.lanes_bytes() <= kRankBytes && peers.remote * 2 * budget.remote_bytes() <= kRemoteBytes;
+  return peers.local * budget.lanes_bytes() <= kRankBytes && peers.remote * 2 * budget.remote_bytes() <= kRemoteBytes;
 }
 
 // Returns the budget with the most channels that fits, or with one channel.
@@ -46,7 +46,7 @@ LanePeers peers_in(const Hosts& hosts) {
   for (const Rank leader : hosts.leaders()) ++ranks_of[leader];
   LanePeers peers;
   for (const auto& [leader, ranks] : ranks_of) {
-    peers.near = std::max(peers.near, ranks - 1);
+    peers.local = std::max(peers.local, ranks - 1);
     peers.remote = std::max(peers.remote, hosts.ranks() - ranks);
   }
   return peers;
@@ -56,7 +56,7 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes) {
   LaneBudget budget;
   for (const SlotChoice& choice : kChoices) {
     budget = budget_with(choice.slots, peers);
-    if (budget.channels >= choice.least_channels && fits(budget, peers)) break;
+    if (budget.channels >= choice.min_channels && fits(budget, peers)) break;
   }
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
   return budget;

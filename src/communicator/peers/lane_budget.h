@@ -39,7 +39,7 @@ struct LaneBudget {
 
 // Maximum numbers of peers of any rank.
 struct LanePeers {
-  Rank near = 0;    // On its host.
+  Rank local = 0;   // On its host.
   Rank remote = 0;  // On other hosts.
 };
 LanePeers peers_in(const Hosts& hosts);

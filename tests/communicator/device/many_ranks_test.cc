@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-LaneBudget budget_on_one_host(Rank ranks) { return budget_for({.near = ranks - 1}); }
+LaneBudget budget_on_one_host(Rank ranks) { return budget_for({.local = ranks - 1}); }
 
 TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
   for (Rank ranks = 2; ranks <= 200; ++ranks) {
@@ -29,12 +29,12 @@ TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
 // Devices map the lanes of each pair of ranks separately, in whole pages. The page size must not change the slots and
 // channels, on which all ranks agree.
 TEST(LaneBudget, IsAMultipleOfPageSize) {
-  for (Rank near = 1; near < 64; ++near) {
-    const LaneBudget small = budget_for({near, 8}, 4096), large = budget_for({near, 8}, 64 * 1024);
-    EXPECT_EQ(large.bytes % (64 * 1024), 0U) << near;
-    EXPECT_EQ(large.bytes, round_up(small.bytes, 64 * 1024)) << near;
-    EXPECT_EQ(large.channels, small.channels) << near;
-    EXPECT_EQ(large.slots.simple, small.slots.simple) << near;
+  for (Rank local = 1; local < 64; ++local) {
+    const LaneBudget small = budget_for({local, 8}, 4096), large = budget_for({local, 8}, 64 * 1024);
+    EXPECT_EQ(large.bytes % (64 * 1024), 0U) << local;
+    EXPECT_EQ(large.bytes, round_up(small.bytes, 64 * 1024)) << local;
+    EXPECT_EQ(large.channels, small.channels) << local;
+    EXPECT_EQ(large.slots.simple, small.slots.simple) << local;
   }
 }
 
@@ -42,21 +42,21 @@ TEST(LaneBudget, CountsPeersByHost) {
   std::vector<Rank> host_of;
   for (Rank rank = 0; rank < 96; ++rank) host_of.push_back(rank / 8);
   const LanePeers even = peers_in(Hosts(host_of));
-  EXPECT_EQ(even.near, 7U);
+  EXPECT_EQ(even.local, 7U);
   EXPECT_EQ(even.remote, 88U);
   const LanePeers uneven = peers_in(Hosts(std::vector<Rank>{0, 1, 1, 1, 2}));
-  EXPECT_EQ(uneven.near, 2U);
+  EXPECT_EQ(uneven.local, 2U);
   EXPECT_EQ(uneven.remote, 4U);
 }
 
 // Lanes to other hosts are in other memory than those within a host.
 TEST(LaneBudget, KeepsLargeSlots_WithFewHosts) {
-  const LaneBudget alone = budget_for({.near = 7}), hosts = budget_for({.near = 7, .remote = 8});
+  const LaneBudget alone = budget_for({.local = 7}), hosts = budget_for({.local = 7, .remote = 8});
   EXPECT_EQ(hosts.channels, alone.channels);
   EXPECT_EQ(hosts.slots.simple, alone.slots.simple);
   for (const Rank remote : {8U, 24U, 88U})
-    EXPECT_LE(2 * budget_for({.near = 7, .remote = remote}).remote_bytes() * remote, 128 * kMiB) << remote;
-  EXPECT_GE(budget_for({.near = 7, .remote = 88}).slots.simple, 16U * 1024);
+    EXPECT_LE(2 * budget_for({.local = 7, .remote = remote}).remote_bytes() * remote, 128 * kMiB) << remote;
+  EXPECT_GE(budget_for({.local = 7, .remote = 88}).slots.simple, 16U * 1024);
 }
 
 TEST(LaneBudget, HasNoMaximumOfRanks) {
@@ -97,7 +97,7 @@ TEST(LaneBudget, HoldsAllLanesOfPlans) {
 // half lane must be refused.
 TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
   for (const Rank ranks : {2U, 8U, 40U, 90U, 500U}) {
-    const LaneBudget budget = budget_for({.near = 1, .remote = ranks});
+    const LaneBudget budget = budget_for({.local = 1, .remote = ranks});
     LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
     const std::size_t bytes = 2 * budget.remote_bytes();
     table.attach_memory(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});

@@ -56,7 +56,7 @@ class Far {
   }
 
  private:
-  LaneBudget budget_ = budget_for({.near = 0, .remote = 1});
+  LaneBudget budget_ = budget_for({.local = 0, .remote = 1});
   HostDevice devices_[2];
   Connections ends_;
 };
