@@ -13,7 +13,8 @@ Status message_after_end(const std::string& name) {
 
 Status peer_has_left(Rank peer, const std::string& name) {
   const std::string who = peer == kAnyRank ? "all other ranks have" : rank_name(peer) + " has";
-  return remote_error(who + " left the communicator" + name);
+  return remote_error(who + " left the communicator" + name +
+                      ": complete all messages with a rank before it finalizes or destroys the communicator");
 }
 
 Status incomplete_at_end(const MessageCall& call, const std::string& name) {

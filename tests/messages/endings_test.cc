@@ -12,6 +12,11 @@
 namespace tutti::test {
 namespace {
 
+const std::string kLeft =
+    " left the communicator on test: complete all messages with a rank before it finalizes or destroys the "
+    "communicator";
+const std::string kHasLeft = " has" + kLeft, kHaveLeft = " have" + kLeft;
+
 std::ptrdiff_t entries_of(const char* folder) {
   return std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator());
 }
@@ -71,14 +76,14 @@ TEST(Leave, DeliversEarlierMessages_ThenEndsRequests) {
   EXPECT_EQ(small->outcome(), "ok");
   const auto pending = receive(party[1], 0, 3, 5);
   party.leave(0);
-  EXPECT_EQ(pending->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(pending->outcome(), "rank 0" + kHasLeft);
   EXPECT_EQ(pending->request->status().code(), Code::remote);
   const auto received = receive(party[1], 0, 2, 5);
   EXPECT_EQ(received->outcome(), "ok");
   EXPECT_EQ(received->values, small->values);
   const MessageCall late = {MessageDirection::receive, 0, 3, 0, DataType::int32, nullptr};
-  EXPECT_EQ(party[1].receive(late).status().message(), "rank 0 has left the communicator on test");
-  EXPECT_EQ(party[1].probe(0, 3).status().message(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(party[1].receive(late).status().message(), "rank 0" + kHasLeft);
+  EXPECT_EQ(party[1].probe(0, 3).status().message(), "rank 0" + kHasLeft);
   EXPECT_TRUE(party.failure().ok());
 }
 
@@ -86,9 +91,9 @@ TEST(Leave, EndsRequests_WhenNoMessageWasExchanged) {
   Party party(2);
   const auto received = receive(party[1], 0, 1, 5);
   party.leave(0);
-  EXPECT_EQ(received->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(received->outcome(), "rank 0" + kHasLeft);
   const MessageCall late = {MessageDirection::send, 0, 1, 0, DataType::int32, nullptr};
-  EXPECT_EQ(party[1].send(late).status().message(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(party[1].send(late).status().message(), "rank 0" + kHasLeft);
   EXPECT_TRUE(party.failure().ok());
 }
 
@@ -98,10 +103,10 @@ TEST(Leave, EndsReceivesFromAnyRank_WhenAllOtherRanksHaveLeft) {
   EXPECT_EQ(early->outcome(), "ok");
   const auto any = receive(party[2], kAnyRank, 2, 5), named = receive(party[2], 0, 3, 5);
   party.leave(0);
-  EXPECT_EQ(named->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(named->outcome(), "rank 0" + kHasLeft);
   EXPECT_FALSE(any->request->complete());
   party.leave(1);
-  const std::string text = "all other ranks have left the communicator on test";
+  const std::string text = "all other ranks" + kHaveLeft;
   EXPECT_EQ(any->outcome(), text);
   EXPECT_EQ(any->request->status().code(), Code::remote);
   const MessageCall late = {MessageDirection::receive, kAnyRank, 2, 0, DataType::int32, nullptr};
@@ -118,7 +123,7 @@ TEST(Leave, EndsProbesForAnyRank_WhenAllOtherRanksHaveLeft) {
   party.leave(1);
   const Deadline hang = Deadline::after_ms(kHangMs);
   while (!hang.passed() && party[2].probe(kAnyRank, 1).ok()) std::this_thread::yield();
-  EXPECT_EQ(party[2].probe(kAnyRank, 1).status().message(), "all other ranks have left the communicator on test");
+  EXPECT_EQ(party[2].probe(kAnyRank, 1).status().message(), "all other ranks" + kHaveLeft);
 }
 
 // Rank 0 never accepted links, so that rank 1 tries to open one again and again.
@@ -127,7 +132,7 @@ TEST(Leave, EndsAttemptsToOpenLink) {
   party.close(0);
   const auto sent = send(party[1], 0, 1, numbers(5));
   party.leave(0);
-  EXPECT_EQ(sent->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(sent->outcome(), "rank 0" + kHasLeft);
   const Deadline hang = Deadline::after_ms(kHangMs);
   while (party[1].deadline().at_ns != Deadline{}.at_ns && !hang.passed()) std::this_thread::yield();
   EXPECT_EQ(party[1].deadline().at_ns, Deadline{}.at_ns);
@@ -157,7 +162,7 @@ TEST(Leave, EndsOwnRequestsAsInvalidUsage) {
             "requests before you finalize or destroy it");
   EXPECT_EQ(received->request->status().code(), Code::invalid_usage);
   EXPECT_EQ(sent->request->status().code(), Code::invalid_usage);
-  EXPECT_EQ(receive(party[1], 0, 1, kLargestEager + 1)->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(receive(party[1], 0, 1, kLargestEager + 1)->outcome(), "rank 0" + kHasLeft);
 }
 
 // Rank 1 sends a message, and the header and the first element of another.
@@ -195,7 +200,7 @@ TEST(Leave, EndsLinkInMessage_WithoutFurtherFrames) {
     frame.kind = kind;
     write_frame(receiver.socket, frame);
   }
-  EXPECT_EQ(sent->outcome(), "rank 0 has left the communicator on test");
+  EXPECT_EQ(sent->outcome(), "rank 0" + kHasLeft);
   EXPECT_LT(read_to_end(receiver.socket), kCount * sizeof(std::int32_t));
 }
 
