@@ -110,7 +110,7 @@ TEST_P(Links, AreOpenedAgain_WhenReceiverHangsUpAfterHandshake) {
   EXPECT_TRUE(party.failure().ok());
 }
 
-TEST(Link, AreOpenedByServiceThread_WhenAddressIsDelayed) {
+TEST(Link, IsOpenedByServiceThread_WhenAddressIsDelayed) {
   Party party(2);
   party.addresses.acquire();
   const auto sent = send(party[0], 1, 1, numbers(5));
@@ -119,14 +119,14 @@ TEST(Link, AreOpenedByServiceThread_WhenAddressIsDelayed) {
   EXPECT_EQ(sent->outcome(), "ok");
 }
 
-TEST(Link, ReportTheirAddress_UntilReportIsSent) {
+TEST(Link, ReportsItsAddress_UntilReportIsSent) {
   const Party party(1);
   await([&] { return party.reports >= Party::kReports; });
   EXPECT_EQ(send(party[0], 0, 1, numbers(5))->outcome(), "ok");
   EXPECT_EQ(party.reports, Party::kReports);
 }
 
-TEST(Link, WaitForDescriptors_OfSender) {
+TEST(Link, WaitsForDescriptors_OfSender) {
   Party party(2);
   const LogLines lines("wait for connections, which are retried: open a socket: Too many open files");
   std::unique_ptr<Transfer> sent;
@@ -140,7 +140,7 @@ TEST(Link, WaitForDescriptors_OfSender) {
   EXPECT_TRUE(party.failure().ok());
 }
 
-TEST(Link, WaitForDescriptors_OfReceiver) {
+TEST(Link, WaitsForDescriptors_OfReceiver) {
   Party party(2);
   const LogLines lines("wait for connections, which are retried: accept a connection: Too many open files");
   const Endpoint endpoint = party.endpoint_of(1);
