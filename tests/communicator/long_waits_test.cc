@@ -100,9 +100,30 @@ TEST(Timeout, ShowsThatRanksReceiveFromEachOther) {
     return communicator.run(call, &options);
   });
   EXPECT_NE(statuses[0].message().find("rank 0 waited 2 s for rank 1 (rank 0 waits for rank 1, which waits for rank 0 "
-                                       "in a send or recv)"),
+                                       "in a recv)"),
             std::string::npos)
       << statuses[0].message();
+}
+
+// Rank 2 does not receive what rank 0 sends, so that rank 0 does not finalize.
+TEST(Timeout, ShowsSendOfAwaitedRank_InFinalize) {
+  CommunicatorOptions of_finalize;
+  of_finalize.timeout_ms = 2000;
+  Communicators ranks = Communicator::create_all(3, of_finalize).value();
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+    if (communicator.rank() == 2) return {};
+    if (communicator.rank() == 1) return communicator.finalize();
+    std::vector<int> values(1'000'000);  // More than lanes hold.
+    CommunicatorOptions options = communicator.options();
+    options.timeout_ms = 60'000;
+    return communicator.run(message(Kind::send, 2, values), &options);
+  });
+  for (const Rank rank : {0, 1}) {
+    EXPECT_EQ(statuses[rank].code(), Code::timeout);
+    EXPECT_NE(statuses[rank].message().find("rank 1 waits for rank 0, which waits for rank 2 in a send)"),
+              std::string::npos)
+        << statuses[rank].message();
+  }
 }
 
 TEST_F(LongWaitWarning, IsLoggedOncePerWait) {

@@ -13,7 +13,7 @@ void show_wait(WaitRecord& own, const Wait& wait) {
     store_relaxed(&own.began_ns, wait.began_ns);
     store_relaxed(&own.sequence, wait.sequence);
     store_relaxed(&own.peer, std::uint32_t{wait.peer});
-    store_relaxed(&own.in_collective, std::uint32_t{wait.in_collective});
+    store_relaxed(&own.call, wait.call);
     store_release(&own.version, own.version + 1);
   }
   store_release(&own.looks, own.looks + 1);
@@ -26,7 +26,7 @@ std::optional<Wait> read_wait(const WaitRecord& record) {
   wait.began_ns = load_relaxed(&record.began_ns);
   wait.sequence = load_relaxed(&record.sequence);
   wait.peer = static_cast<Rank>(load_relaxed(&record.peer));
-  wait.in_collective = load_relaxed(&record.in_collective) != 0;
+  wait.call = load_relaxed(&record.call);
   wait.looks = load_relaxed(&record.looks);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (version % 2 != 0 || load_relaxed(&record.version) != version || wait.began_ns == 0) return std::nullopt;

@@ -8,13 +8,16 @@
 
 namespace tutti {
 
+// The call in which a rank waits.
+enum class WaitingCall : std::uint32_t { collective, send, recv };
+
 // One wait of a rank, as read by other ranks.
 struct Wait {
   std::int64_t began_ns = 0;   // Identifies the wait: a rank begins no two waits at the same time.
   std::uint64_t sequence = 0;  // Number of collectives that the rank had begun, including the one that waits.
   Rank peer = 0;               // The rank for which it waits.
-  bool in_collective = false;  // False: waits in a send or recv.
-  std::uint64_t looks = 0;     // Total number of unsuccessful polls in the rank's waits.
+  WaitingCall call = WaitingCall::send;
+  std::uint64_t looks = 0;  // Total number of unsuccessful polls in the rank's waits.
 };
 
 // Lies in shared memory. One rank writes it and other ranks read it. `version` is odd while the rank writes the other
@@ -25,7 +28,7 @@ struct WaitRecord {
   std::int64_t began_ns = 0;  // 0: the rank has not waited yet.
   std::uint64_t sequence = 0;
   std::uint32_t peer = 0;
-  std::uint32_t in_collective = 0;
+  WaitingCall call = WaitingCall::send;
 };
 
 // Shows that the rank still waits after an unsuccessful poll. Ignores `wait.looks`. Two calls with the same `began_ns`

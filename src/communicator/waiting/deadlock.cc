@@ -21,6 +21,11 @@ namespace {
 // counter was read.
 constexpr std::uint64_t kLooksBetween = 3;
 
+WaitingCall waiting_call(const CurrentCall& current) {
+  if (current.record() != nullptr) return WaitingCall::collective;
+  return current.message()->kind == Kind::send ? WaitingCall::send : WaitingCall::recv;
+}
+
 }  // namespace
 
 DeadlockDetection::DeadlockDetection(ControlPlane& control)
@@ -28,10 +33,9 @@ DeadlockDetection::DeadlockDetection(ControlPlane& control)
 
 void DeadlockDetection::show_wait(Rank peer, std::int64_t began_ns) const {
   if (membership_.board.ranks_here() == 1 || current_.finalizes()) return;
-  tutti::show_wait(membership_.board.entry(membership_.rank).wait, {.began_ns = began_ns,
-                                                                    .sequence = current_.sequence(),
-                                                                    .peer = peer,
-                                                                    .in_collective = current_.record() != nullptr});
+  tutti::show_wait(
+      membership_.board.entry(membership_.rank).wait,
+      {.began_ns = began_ns, .sequence = current_.sequence(), .peer = peer, .call = waiting_call(current_)});
 }
 
 // Returns the waits from the peer of this rank's message back to this rank; empty if they do not lead to this rank.
@@ -41,7 +45,8 @@ std::vector<DeadlockDetection::PeerWait> DeadlockDetection::waits_for_this_rank(
   for (Rank rank = current_.message()->root; rank != membership_.rank; rank = waits.back().wait.peer) {
     if (membership_.mesh.is_remote(rank) || waits.size() == membership_.ranks) return {};
     const auto wait = read_wait(board.entry(rank).wait);
-    if (!wait || !wait->in_collective || wait->sequence <= current_.sequence() || wait->peer >= membership_.ranks)
+    if (!wait || wait->call != WaitingCall::collective || wait->sequence <= current_.sequence() ||
+        wait->peer >= membership_.ranks)
       return {};
     // A rank that has completed the collective may have sent the data for which the previous rank waits.
     if (!waits.empty() && wait->sequence > waits.back().wait.sequence) return {};

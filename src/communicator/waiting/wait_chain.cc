@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "src/base/clock.h"
-#include "src/communicator/control/wait_record.h"
 
 namespace tutti {
 namespace {
@@ -27,6 +26,11 @@ std::optional<Wait> live_wait(const Board& board, Rank rank, std::int64_t within
   return std::nullopt;
 }
 
+std::string describe(WaitingCall call) {
+  if (call == WaitingCall::collective) return "";
+  return call == WaitingCall::send ? " in a send" : " in a recv";
+}
+
 }  // namespace
 
 std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, std::int64_t within_ms,
@@ -39,7 +43,7 @@ std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, 
   for (Rank rank = first; !membership.mesh.is_remote(rank) && !is_in_chain(rank); rank = chain.back().peer) {
     const auto wait = live_wait(membership.board, rank, within_ms, meanwhile);
     if (!wait || wait->peer >= membership.ranks) break;
-    chain.push_back({rank, wait->peer, wait->in_collective});
+    chain.push_back({rank, wait->peer, wait->call});
   }
   return chain;
 }
@@ -56,7 +60,7 @@ std::string describe(const std::vector<ChainedWait>& chain, Rank self, Rank firs
   if (chain.empty()) return "";
   std::string text = " (rank " + std::to_string(self) + " waits for rank " + std::to_string(first);
   for (const ChainedWait& wait : chain)
-    text += ", which waits for rank " + std::to_string(wait.peer) + (wait.in_collective ? "" : " in a send or recv");
+    text += ", which waits for rank " + std::to_string(wait.peer) + describe(wait.call);
   return text + ")";
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "src/communicator/control/wait_record.h"
 #include "src/communicator/waiting/membership.h"
 
 namespace tutti {
@@ -14,7 +15,7 @@ namespace tutti {
 struct ChainedWait {
   Rank rank = 0;
   Rank peer = 0;
-  bool in_collective = false;  // False: waits in a send or recv.
+  WaitingCall call = WaitingCall::send;
 };
 
 // Returns the waits from `first` on. The last peer does not wait, is on another host, or is in the chain already. The
@@ -26,7 +27,7 @@ std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, 
 // The rank that holds up this rank: the end of the chain, or `first` if the waits form a cycle.
 Rank end_of(const std::vector<ChainedWait>& chain, Rank self, Rank first);
 
-// Example: " (rank 0 waits for rank 3, which waits for rank 4)"; empty for an empty chain.
+// Example: " (rank 0 waits for rank 3, which waits for rank 4 in a send)"; empty for an empty chain.
 std::string describe(const std::vector<ChainedWait>& chain, Rank self, Rank first);
 
 }  // namespace tutti
