@@ -89,6 +89,7 @@ inline constexpr int kUndefined = INT_MIN;  // Value of config fields that the p
 inline constexpr int kNoColor = -1;
 inline constexpr int kShrinkDefault = 0;
 inline constexpr int kShrinkAbort = 1;
+inline constexpr int kRevokeDefault = 0;
 inline constexpr float kNoTime = -1;
 
 }  // namespace tutti::nccl

@@ -16,6 +16,14 @@ constexpr std::chrono::milliseconds kLookTime(1);
 
 bool is_busy(tutti_stream stream) { return stream != nullptr && tutti_stream_query(stream) == tutti_in_progress; }
 
+Outcome no_calls(EndedBy cause) {
+  const std::string why = cause == EndedBy::shrink
+                              ? "ncclCommShrink with NCCL_SHRINK_ABORT aborted the calls of the communicator; use the "
+                                "new communicator, and destroy this one or shrink it again"
+                              : "ncclCommRevoke ended the calls of the communicator; shrink, split or destroy it";
+  return invalid_usage(why);
+}
+
 // Errors were reported before, or no caller is left to receive them.
 void end(tutti_comm comm, tutti_stream stream) {
   tutti_stream_destroy(stream);
@@ -77,15 +85,26 @@ Outcome Communicator::close() {
   return invalid_argument("the communicator is finalized already: destroy it");
 }
 
-Outcome Communicator::ready_to_be_shrunk() const {
+Outcome Communicator::ready_to_end_calls() const {
   if (closed_) return invalid_argument("the communicator is finalized: only queries and ncclCommDestroy may follow");
   if (!joined_) return invalid_argument("the ranks of the communicator have not joined yet, or never did");
   return {};
 }
 
-void Communicator::end_calls() {
-  calls_ended_ = true;
+bool Communicator::end_calls(EndedBy cause) {
+  EndedBy before = EndedBy::nothing;
+  const bool first = ended_by_.compare_exchange_strong(before, cause);
   tutti_comm_abort(comm());
+  return first;
+}
+
+Outcome Communicator::quiesce() {
+  {
+    const std::lock_guard lock(mutex_);
+    worked_ = {};
+  }
+  (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
+  return {};
 }
 
 Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part) {
@@ -95,7 +114,7 @@ Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& r
     if (aborted_) return {ncclRemoteError, "the communicator was aborted before it was shrunk"};
     being_made_ = &part;
   }
-  if (calls_ended_) (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
+  if (has_ended_calls()) (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
   const tutti_comm_options options = options_for(requested);
   Outcome outcome =
       outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &part));
@@ -144,7 +163,7 @@ Outcome Communicator::state() const {
   TUTTI_NCCL_CHECK(state_of_jobs());
   const bool blocking = settings.mode == Mode::blocking;
   if (!joined_) return blocking ? Outcome() : in_progress();  // The group is still open, or join() runs.
-  if (calls_ended_) return {};
+  if (has_ended_calls()) return {};
   if (stream_ != nullptr) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_query(stream_)));
   tutti_status failure = tutti_ok;
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm(), &failure)));
@@ -154,11 +173,7 @@ Outcome Communicator::state() const {
 
 Outcome Communicator::ready() const {
   if (closed_) return invalid_argument("the communicator is finalized: only queries and ncclCommDestroy may follow");
-  if (calls_ended_) {
-    return invalid_usage(
-        "ncclCommShrink with NCCL_SHRINK_ABORT aborted the calls of the communicator; use the new communicator, and "
-        "destroy this one or shrink it again");
-  }
+  if (has_ended_calls()) return no_calls(ended_by_);
   if (settings.mode == Mode::blocking) {
     if (joined_) return {};
     return invalid_argument("the ranks of the communicator have not joined yet: call ncclGroupEnd first");

@@ -23,6 +23,9 @@ struct RankConfig {
   int rank, ranks;
 };
 
+// The function that ended the calls of a communicator.
+enum class EndedBy { nothing, shrink, revoke };
+
 // A pre-multiplied sum created by the program.
 struct MadeReduction {
   int number = 0;  // Value that the program received as ncclRedOp_t.
@@ -62,10 +65,15 @@ class alignas(64) Communicator {
   Outcome state() const;
   // Returns success if calls may be made.
   Outcome ready() const;
-  // Returns success if ncclCommShrink may be called. A failed or busy communicator may be shrunk, too.
-  Outcome ready_to_be_shrunk() const;
+  // Returns success if ncclCommShrink or ncclCommRevoke may be called. The communicator may have failed or be busy.
+  Outcome ready_to_end_calls() const;
   // Ends all calls permanently, on this rank and its peers. Returns immediately. Afterwards state() reports jobs only.
-  void end_calls();
+  // Returns false if calls were ended before.
+  bool end_calls(EndedBy cause);
+  bool has_ended_calls() const { return ended_by_ != EndedBy::nothing; }
+  // After end_calls(): waits, for a bounded time, until calls no longer access the program's memory. Afterwards state()
+  // ignores earlier jobs.
+  Outcome quiesce();
   // Makes a communicator without the `excluded` ranks; waits for the remaining ranks. After end_calls(), also waits,
   // for a bounded time, until calls no longer access the program's memory. Afterwards state() ignores earlier jobs.
   Outcome shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part);
@@ -94,7 +102,7 @@ class alignas(64) Communicator {
   tutti_stream stream_ = nullptr;
   std::atomic<bool> joined_ = false;
   std::atomic<bool> closed_ = false;
-  std::atomic<bool> calls_ended_ = false;
+  std::atomic<EndedBy> ended_by_ = EndedBy::nothing;
 
   mutable std::mutex mutex_;
   bool aborted_ = false;

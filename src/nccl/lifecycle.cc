@@ -36,6 +36,18 @@ Outcome abort(ncclComm_t comm) {
   return {};
 }
 
+// Calls end at once, even within a group.
+Outcome revoke(ncclComm_t comm, int flags) {
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  if (flags != kRevokeDefault)
+    return invalid_argument("revokeFlags is " + std::to_string(flags) + ": pass NCCL_REVOKE_DEFAULT");
+  TUTTI_NCCL_CHECK(communicator->ready_to_end_calls());
+  if (!communicator->end_calls(EndedBy::revoke))
+    return invalid_argument("the calls of the communicator were ended before; shrink, split or destroy it");
+  return submit(Job{communicator, [communicator] { return communicator->quiesce(); }, nullptr});
+}
+
 }  // namespace
 
 TUTTI_NCCL_API(ncclResult_t, CommFinalize, ncclComm_t comm) {
@@ -50,6 +62,12 @@ TUTTI_NCCL_API(ncclResult_t, CommDestroy, ncclComm_t comm) {
 TUTTI_NCCL_API(ncclResult_t, CommAbort, ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return guarded("ncclCommAbort", [&] { return abort(comm); });
+}
+
+// Peers that have not revoked the communicator get ncclRemoteError.
+TUTTI_NCCL_API(ncclResult_t, CommRevoke, ncclComm_t comm, int flags) {
+  if (comm == nullptr) return ncclSuccess;
+  return grouped("ncclCommRevoke", [&] { return revoke(comm, flags); });
 }
 
 }  // namespace tutti::nccl

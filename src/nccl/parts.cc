@@ -46,19 +46,30 @@ struct Splitting {
   Settings settings = {};
 };
 
-// Runs in the parent's job or thread.
-Outcome split(const Communicator& parent, const Splitting& splitting) {
-  Part part;
+// Runs in the parent's job or thread. A communicator whose calls were ended cannot communicate, so another of the same
+// ranks is split in its place.
+Outcome split(Communicator& parent, const Splitting& splitting) {
+  Part part, same_ranks;
+  if (parent.has_ended_calls()) TUTTI_NCCL_CHECK(parent.shrink({}, parent.settings, same_ranks.comm));
+  const tutti_comm whole = same_ranks.comm == nullptr ? parent.comm() : same_ranks.comm;
   const tutti_comm_options options = options_for(splitting.settings);
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_split(parent.comm(), splitting.color, splitting.key, &options, &part.comm)));
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_split(whole, splitting.color, splitting.key, &options, &part.comm)));
   return part.comm == nullptr ? Outcome() : present(part, parent, splitting.settings, splitting.out);
+}
+
+// A communicator whose calls were ended is split and shrunk like any other.
+Outcome check_idle(const Communicator& parent) {
+  if (parent.state().code != ncclInProgress) return {};
+  return invalid_argument(
+      "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress");
 }
 
 Outcome begin_split(ncclComm_t comm, Splitting splitting, const ncclConfig_t* config) {
   if (splitting.out == nullptr) return invalid_argument("newcomm is NULL; pass a pointer to an ncclComm_t");
   put(splitting.out, nullptr);
-  Shared parent;
-  TUTTI_NCCL_CHECK(find_ready(comm, parent));
+  const Shared parent = find(comm);
+  if (parent == nullptr) return no_communicator(comm);
+  TUTTI_NCCL_CHECK(parent->has_ended_calls() ? check_idle(*parent) : parent->ready());
   if (splitting.color < kNoColor) {
     return invalid_argument("color is " + std::to_string(splitting.color) + ": pass 0 or more, or NCCL_SPLIT_NOCOLOR");
   }
@@ -118,11 +129,11 @@ Outcome begin_shrink(ncclComm_t comm, Shrinking shrinking, const ncclConfig_t* c
     return invalid_argument("shrinkFlags is " + std::to_string(flags) +
                             ": pass NCCL_SHRINK_DEFAULT or NCCL_SHRINK_ABORT");
   }
-  TUTTI_NCCL_CHECK(parent->ready_to_be_shrunk());
+  TUTTI_NCCL_CHECK(parent->ready_to_end_calls());
   TUTTI_NCCL_CHECK(check_excluded(shrinking.excluded, parent->rank_config));
   TUTTI_NCCL_CHECK(settings_of_part(*parent, config, shrinking.settings));
   if (flags == kShrinkAbort) {
-    parent->end_calls();
+    (void)parent->end_calls(EndedBy::shrink);
   } else if (parent->state().code == ncclInProgress) {
     return invalid_argument(
         "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress, "

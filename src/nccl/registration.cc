@@ -82,9 +82,11 @@ Outcome begin_window(const ncclComm* comm, const WindowRequest& request) {
       Job{communicator, [communicator, request] { return register_window(*communicator, request); }, nullptr});
 }
 
+// Allowed after the calls were ended, so that the program can free the memory.
 Outcome end_window(const ncclComm* comm, ncclWindow_t window) {
-  Shared communicator;
-  TUTTI_NCCL_CHECK(find_ready(comm, communicator));
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  if (!communicator->has_ended_calls()) TUTTI_NCCL_CHECK(communicator->ready());
   return outcome_of(tutti_window_deregister(reinterpret_cast<tutti_window>(window), communicator->comm()));
 }
 

@@ -8,7 +8,6 @@ namespace tutti::nccl {
 namespace {
 
 constexpr const char* kNoDeviceApi = "the device API is not implemented: call the collectives from the host";
-constexpr const char* kNoRevoke = "not implemented yet: abort the communicator, and create a new one";
 constexpr const char* kNoGrow = "not implemented yet: create a new communicator of all ranks";
 constexpr const char* kNoSuspend =
     "not implemented yet: destroy the communicator, and create it again when it is needed";
@@ -28,7 +27,6 @@ constexpr const char* kNoParameters =
     return grouped("nccl" #Name, [] { return invalid_usage(why); }); \
   }
 
-TUTTI_NCCL_STUB(CommRevoke, kNoRevoke)
 TUTTI_NCCL_STUB(CommGetUniqueId, kNoGrow)
 TUTTI_NCCL_GROUPED_STUB(CommGrow, kNoGrow)
 TUTTI_NCCL_STUB(CommSuspend, kNoSuspend)

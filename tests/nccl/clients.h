@@ -92,6 +92,19 @@ inline void expect_part(ncclComm_t part, int expected_rank, int expected_count) 
   EXPECT_EQ(count, expected_count);
 }
 
+// Expects the sum of rank + 1 over all ranks of `comm`. `rank` is that of the stream.
+inline void expect_sum(ncclComm_t comm, int rank, int expected) {
+  int value = rank + 1;
+  const ncclResult_t called = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, stream_of(rank));
+  EXPECT_TRUE(called == ncclSuccess || called == ncclInProgress) << ncclGetLastError(nullptr);
+  finish(rank);
+  EXPECT_EQ(outcome_of(comm), ncclSuccess) << ncclGetLastError(nullptr);
+  EXPECT_EQ(value, expected);
+}
+
+// Reads a handle that another thread writes.
+inline ncclComm_t look(ncclComm_t& part) { return __atomic_load_n(&part, __ATOMIC_ACQUIRE); }
+
 // Element i of a rank: small, so that sums are exact in all types except 8-bit ones.
 inline int value_of(int rank, std::size_t i) {
   return static_cast<int>((i * 7 + static_cast<std::size_t>(rank) * 5) % 23);

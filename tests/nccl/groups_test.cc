@@ -2,6 +2,7 @@
 #include "tests/nccl/clients.h"
 
 extern "C" ncclResult_t ncclDevCommCreate(ncclComm_t, const void*, void*);  // Its header is for nvcc.
+extern "C" ncclResult_t ncclDevCommDestroy(ncclComm_t, const void*);        // Its header is for nvcc.
 
 namespace tutti::test {
 namespace {
@@ -66,7 +67,7 @@ TEST(Group, IgnoresUnimplementedQueries) {
   int value = 4;
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(sum_one(value, ranks[0]));
-  EXPECT_EQ(ncclCommRevoke(ranks[0], 0), ncclInvalidUsage);
+  EXPECT_EQ(ncclDevCommDestroy(ranks[0], nullptr), ncclInvalidUsage);
   NCCL_EXPECT_OK(ncclGroupEnd());
   NCCL_EXPECT_OK(ncclGroupStart());
   EXPECT_EQ(ncclDevCommCreate(ranks[0], nullptr, nullptr), ncclInvalidUsage);

@@ -4,18 +4,6 @@
 namespace tutti::test {
 namespace {
 
-// A sum over all ranks of `comm`, on the stream of the rank in the parent.
-void expect_sum(ncclComm_t comm, int rank, int expected) {
-  int value = rank + 1;
-  const ncclResult_t called = ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, comm, stream_of(rank));
-  EXPECT_TRUE(called == ncclSuccess || called == ncclInProgress) << ncclGetLastError(nullptr);
-  finish(rank);
-  EXPECT_EQ(outcome_of(comm), ncclSuccess) << ncclGetLastError(nullptr);
-  EXPECT_EQ(value, expected);
-}
-
-ncclComm_t look(ncclComm_t& part) { return __atomic_load_n(&part, __ATOMIC_ACQUIRE); }
-
 TEST(Shrink, ExcludesRanks_AndKeepsParent) {
   const NcclRanks ranks(4);
   ranks.run([](int rank, ncclComm_t comm) {
