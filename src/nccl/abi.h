@@ -4,6 +4,7 @@
 
 #include <climits>
 #include <cstddef>
+#include <cstdint>
 
 namespace tutti::nccl {
 
@@ -12,6 +13,8 @@ struct ncclComm;
 using ncclComm_t = ncclComm*;
 struct CUstream_st;
 using cudaStream_t = CUstream_st*;
+struct CUevent_st;
+using cudaEvent_t = CUevent_st*;
 // Only device code reads a window, and it needs an ncclDevComm, which does not exist here. Windows are therefore
 // numbers.
 struct ncclWindow_vidmem;
@@ -70,6 +73,32 @@ struct ncclConfig_t {
   int graphStreamOrdering;                      // 2.30.5
 };
 static_assert(sizeof(ncclConfig_t) == 96);
+
+// Entry of a list of options of vendors.
+struct ncclConfigExt_t {
+  ncclConfigExt_t* next;
+  struct {
+    int vendorId, optionId;
+  } key;
+  union {
+    int i;
+    const char* s;
+    void* raw;
+  } val;
+};
+
+// Configuration of one collective. Layout of 2.32; that of 2.31 ends before launchCompletionEvent.
+struct ncclCollConfig_t {
+  std::size_t size;
+  unsigned magic, version;
+  ncclConfigExt_t* ext;
+  int minCTAs, maxCTAs, nvlsCTAs, cgaClusterSize;
+  const char* algSelection;
+  int forceAlgSelection, CTAPolicy;
+  std::uint64_t userProfilerTag;
+  cudaEvent_t launchCompletionEvent;
+};
+static_assert(sizeof(ncclCollConfig_t) == 72);
 
 struct ncclSimInfo_t {
   std::size_t size;

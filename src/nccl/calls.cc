@@ -68,12 +68,6 @@ Outcome check_values(const Call& call) {
   return invalid_argument(std::string(null) + " is NULL but count is " + std::to_string(call.count));
 }
 
-tutti_comm handle_for(const Call& call) {
-  const Communicator& communicator = *call.communicator;
-  const bool compressed = communicator.narrow() != nullptr && communicator.settings.compression.takes(call);
-  return compressed ? communicator.narrow() : communicator.comm();
-}
-
 tutti_status run(const Call& call, tutti_reduction reduction) {
   const tutti_comm comm = handle_for(call);
   const tutti_stream stream = stream_for(*call.communicator, call.stream);
@@ -129,6 +123,29 @@ class Reduction {
 };
 
 }  // namespace
+
+const char* name_of(Kind kind) {
+  switch (kind) {
+    case Kind::all_reduce: return "all_reduce";
+    case Kind::all_gather: return "all_gather";
+    case Kind::reduce_scatter: return "reduce_scatter";
+    case Kind::broadcast: return "broadcast";
+    case Kind::reduce: return "reduce";
+    case Kind::all_to_all: return "all_to_all";
+    case Kind::gather: return "gather";
+    case Kind::scatter: return "scatter";
+    case Kind::send: return "send";
+    case Kind::recv: return "recv";
+  }
+  return "";
+}
+
+tutti_comm handle_for(const Call& call) {
+  if (call.handle != nullptr) return call.handle;
+  const Communicator& communicator = *call.communicator;
+  const bool compressed = communicator.narrow() != nullptr && communicator.settings.compression.takes(call);
+  return compressed ? communicator.narrow() : communicator.comm();
+}
 
 tutti_type type_of(ncclDataType_t type) { return kTypes[type]; }
 

@@ -27,7 +27,12 @@ struct Call {
   // The remaining members are set by check().
   Shared communicator = nullptr;
   std::optional<MadeReduction> made = {};
+  tutti_comm handle = nullptr;  // Carries the call; null: chosen by the communicator's settings. Set by configure().
 };
+
+const char* name_of(Kind kind);  // Name of a collective in tutti.h, such as "all_reduce".
+// Handle that carries the call.
+tutti_comm handle_for(const Call& call);
 
 // Checks all arguments that this rank can check, so that a group fails before any of its calls runs. A later failure
 // breaks the communicators involved.

@@ -1,20 +1,19 @@
 // Collectives and messages.
+#include "src/nccl/call_config.h"
 #include "src/nccl/calls.h"
 #include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 
 namespace tutti::nccl {
-namespace {
 
-ncclResult_t enter(const char* function, Call call, ncclComm_t comm) {
+ncclResult_t enter(const char* function, Call call, ncclComm_t comm, const ncclCollConfig_t* config) {
   return grouped(function, [&]() -> Outcome {
     TUTTI_NCCL_CHECK(find_ready(comm, call.communicator));
     TUTTI_NCCL_CHECK(check(call));
+    if (config != nullptr) TUTTI_NCCL_CHECK(configure(call, *config));
     return submit(std::move(call));
   });
 }
-
-}  // namespace
 
 TUTTI_NCCL_API(ncclResult_t, AllReduce, const void* send, void* recv, std::size_t count, ncclDataType_t type,
                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {

@@ -1,5 +1,6 @@
 #include "src/nccl/communicator.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <thread>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::chrono::seconds kAbortTime(5);  // An abort may have to wait for other communicators of its group.
 constexpr std::chrono::milliseconds kLookTime(1);
+constexpr std::size_t kMaxViews = 64;
 
 bool is_busy(tutti_stream stream) { return stream != nullptr && tutti_stream_query(stream) == tutti_in_progress; }
 
@@ -124,6 +126,30 @@ Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& r
 }
 
 Outcome Communicator::flush() { return outcome_of(tutti_comm_synchronize(comm())); }
+
+Outcome Communicator::handle_with(tutti_comm base, const CallOptions& options, tutti_comm& handle) {
+  handle = base;
+  if (options == CallOptions()) return {};
+  const auto known = std::find_if(views_.begin(), views_.end(),
+                                  [&](const View& view) { return view.base == base && view.options == options; });
+  if (known != views_.end()) {
+    handle = known->handle;
+    return {};
+  }
+  if (views_.size() == kMaxViews)
+    return invalid_usage("the collectives of this communicator have had " + std::to_string(kMaxViews) +
+                         " different configs, the maximum; use fewer");
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+  tuning.algorithm = options.algorithm.c_str();
+  tutti_comm_options wanted = TUTTI_COMM_OPTIONS_DEFAULT;
+  wanted.compression = options.compression.c_str();
+  wanted.max_relative_error = options.max_relative_error;
+  wanted.compression_rounding = options.rounding.c_str();
+  wanted.tuning = &tuning;
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_with_options(base, &wanted, &handle)));
+  views_.push_back({base, options, handle});
+  return {};
+}
 
 void Communicator::begin(const Shared& self, std::function<Outcome()> job) {
   const std::lock_guard lock(mutex_);

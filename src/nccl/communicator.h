@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "src/nccl/abi.h"
+#include "src/nccl/call_options.h"
 #include "src/nccl/config.h"
 #include "src/nccl/errors.h"
 #include "src/nccl/handles.h"
@@ -87,6 +88,9 @@ class alignas(64) Communicator {
   tutti_comm comm() const { return __atomic_load_n(&comm_, __ATOMIC_ACQUIRE); }
   // Handle for calls that settings.compression selects; null: none.
   tutti_comm narrow() const { return compressed_; }
+  // Handle to `base`, which is comm() or narrow(), whose calls have these options. Created on first use, and ends with
+  // the communicator. Only for the thread that makes calls.
+  Outcome handle_with(tutti_comm base, const CallOptions& options, tutti_comm& handle);
   // Stream of calls of a non-blocking communicator that does not enqueue them (memory.h), else null.
   tutti_stream stream() const { return stream_; }
 
@@ -99,6 +103,12 @@ class alignas(64) Communicator {
 
   tutti_comm comm_ = nullptr;        // Atomic: tutti_comm_create writes it while other threads read it.
   tutti_comm compressed_ = nullptr;  // Destroyed with comm_.
+  struct View {
+    tutti_comm base;
+    CallOptions options;
+    tutti_comm handle;
+  };
+  std::vector<View> views_;  // The handles are destroyed with comm_.
   tutti_stream stream_ = nullptr;
   std::atomic<bool> joined_ = false;
   std::atomic<bool> closed_ = false;

@@ -13,6 +13,8 @@ constexpr const char* kNoSuspend =
     "not implemented yet: destroy the communicator, and create it again when it is needed";
 constexpr const char* kNoStatistics = "not implemented yet: use ncclCommCount, ncclCommUserRank and ncclCommCuDevice";
 constexpr const char* kNoSignals = "one-sided communication is not implemented: use ncclSend and ncclRecv";
+constexpr const char* kNoEncryption =
+    "connections are authenticated, but not encrypted: use a private network, or one that encrypts";
 constexpr const char* kNoParameters =
     "parameters of NCCL are not supported; Tutti reads the variables that `tutti doctor` lists";
 
@@ -50,6 +52,12 @@ TUTTI_NCCL_STUB(GetLsaDevicePointer, kNoDeviceApi)
 TUTTI_NCCL_STUB(GetPeerDevicePointer, kNoDeviceApi)
 TUTTI_NCCL_STUB(GetMultimemDevicePointer, kNoDeviceApi)
 TUTTI_NCCL_STUB(GetLsaMultimemDevicePointer, kNoDeviceApi)
+
+TUTTI_NCCL_STUB(GetPeerDeviceLeInfo, kNoDeviceApi)
+TUTTI_NCCL_STUB(GetCftDeviceLeInfo, kNoDeviceApi)
+TUTTI_NCCL_STUB(GetMultimemDeviceLeInfo, kNoDeviceApi)
+
+TUTTI_NCCL_STUB(SetEncryption, kNoEncryption)
 
 TUTTI_NCCL_STUB(ParamBind, kNoParameters)
 TUTTI_NCCL_STUB(ParamGet, kNoParameters)

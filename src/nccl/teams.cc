@@ -23,6 +23,10 @@ TUTTI_NCCL_API(ncclTeam_t, TeamWorld, ncclComm_t comm) { return all_of(comm); }
 
 TUTTI_NCCL_API(ncclTeam_t, TeamLsa, ncclComm_t) { return {1, 0, 1}; }
 
+TUTTI_NCCL_API(ncclTeam_t, TeamCft, ncclComm_t, int) { return {1, 0, 1}; }
+
+TUTTI_NCCL_API(ncclTeam_t, TeamCftMultimem, ncclComm_t) { return {1, 0, 1}; }
+
 TUTTI_NCCL_API(ncclTeam_t, TeamRail, ncclComm_t comm) { return all_of(comm); }
 
 TUTTI_NCCL_API(int, TeamRankToWorld, ncclComm_t comm, ncclTeam_t team, int rank) {

@@ -79,6 +79,25 @@ SAME_FIELD(ncclConfig_t, maxP2pPeers);
 SAME_FIELD(ncclConfig_t, graphStreamOrdering);
 SAME_NUMBER(ncclTimeout);
 #endif
+#if NCCL_VERSION_CODE >= 23203
+static_assert(sizeof(ours::ncclCollConfig_t) == sizeof(::ncclCollConfig_t));
+static_assert(sizeof(ours::ncclConfigExt_t) == sizeof(::ncclConfigExt_t));
+SAME_FIELD(ncclConfigExt_t, next);
+SAME_FIELD(ncclConfigExt_t, key);
+SAME_FIELD(ncclConfigExt_t, val);
+SAME_FIELD(ncclCollConfig_t, magic);
+SAME_FIELD(ncclCollConfig_t, version);
+SAME_FIELD(ncclCollConfig_t, ext);
+SAME_FIELD(ncclCollConfig_t, minCTAs);
+SAME_FIELD(ncclCollConfig_t, maxCTAs);
+SAME_FIELD(ncclCollConfig_t, nvlsCTAs);
+SAME_FIELD(ncclCollConfig_t, cgaClusterSize);
+SAME_FIELD(ncclCollConfig_t, algSelection);
+SAME_FIELD(ncclCollConfig_t, forceAlgSelection);
+SAME_FIELD(ncclCollConfig_t, CTAPolicy);
+SAME_FIELD(ncclCollConfig_t, userProfilerTag);
+SAME_FIELD(ncclCollConfig_t, launchCompletionEvent);
+#endif
 static_assert(sizeof(ours::ncclSimInfo_t) == sizeof(::ncclSimInfo_t));
 static_assert(ours::kShrinkDefault == NCCL_SHRINK_DEFAULT && ours::kShrinkAbort == NCCL_SHRINK_ABORT);
 SAME_FIELD(ncclSimInfo_t, magic);

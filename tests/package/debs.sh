@@ -41,7 +41,7 @@ readelf -d "$library" | grep -q 'SONAME.*\[libtutti.so.0\]' || fail "unexpected 
 [ -z "$(find "$runtime" -name '*.so')" ] || fail "libtutti0 has a name for the linker"
 [ -L "$(find "$development" -name libtutti.so)" ] || fail "libtutti-dev has no link libtutti.so"
 [ -z "$(find "$development" "$tools" -name '*.so.*')" ] || fail "a library is in the wrong package"
-for file in usr/include/tutti/tutti.h usr/include/tutti/mpi.h; do
+for file in usr/include/tutti/tutti.h usr/include/tutti/mpi.h usr/include/tutti/nccl.h; do
   [ -f "$development/$file" ] || fail "libtutti-dev has no $file"
 done
 [ -n "$(find "$development" -path '*/cmake/Tutti/TuttiConfig.cmake')" ] || fail "libtutti-dev has no CMake package"

@@ -1,0 +1,187 @@
+#include "src/nccl/call_config.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "tutti/nccl.h"
+
+namespace tutti::nccl {
+namespace {
+
+constexpr int kMany = INT_MAX;
+
+// Integer field with its range. kUndefined is allowed, too, unless `most` is 1.
+struct Field {
+  const char* name;
+  int ncclCollConfig_t::*member;
+  int least, most;
+};
+
+constexpr Field kFields[] = {{"minCTAs", &ncclCollConfig_t::minCTAs, 1, kMany},
+                             {"maxCTAs", &ncclCollConfig_t::maxCTAs, 1, kMany},
+                             {"nvlsCTAs", &ncclCollConfig_t::nvlsCTAs, 1, kMany},
+                             {"cgaClusterSize", &ncclCollConfig_t::cgaClusterSize, 0, 8},
+                             {"forceAlgSelection", &ncclCollConfig_t::forceAlgSelection, 0, 1},
+                             {"CTAPolicy", &ncclCollConfig_t::CTAPolicy, 0, 3}};
+constexpr std::size_t kFirstSize = offsetof(ncclCollConfig_t, launchCompletionEvent);
+
+Outcome copy_known(const ncclCollConfig_t& given, ncclCollConfig_t& known) {
+  if (given.magic != kConfigMagic)
+    return invalid_argument("config.magic is wrong; initialize config with NCCL_COLLCONFIG_INITIALIZER");
+  if (given.size < kFirstSize)
+    return invalid_argument("config.size is " + std::to_string(given.size) + ", but must be at least " +
+                            std::to_string(kFirstSize) + "; initialize config with NCCL_COLLCONFIG_INITIALIZER");
+  known = {};
+  std::memcpy(static_cast<void*>(&known), &given, std::min(given.size, sizeof known));
+  return {};
+}
+
+Outcome check_fields(const ncclCollConfig_t& config) {
+  for (const Field& field : kFields) {
+    const int value = config.*field.member;
+    const bool may_be_undefined = field.member != &ncclCollConfig_t::forceAlgSelection;
+    if ((may_be_undefined && value == kUndefined) || (value >= field.least && value <= field.most)) continue;
+    return invalid_argument(std::string("config.") + field.name + " is " + std::to_string(value) + "; pass " +
+                            std::to_string(field.least) +
+                            (field.most == kMany ? " or more" : " to " + std::to_string(field.most)) +
+                            ", or leave it as NCCL_COLLCONFIG_INITIALIZER sets it");
+  }
+  if (config.maxCTAs != kUndefined && config.minCTAs > config.maxCTAs)
+    return invalid_argument("config.minCTAs is " + std::to_string(config.minCTAs) + ", more than config.maxCTAs, " +
+                            std::to_string(config.maxCTAs));
+  if (config.launchCompletionEvent == nullptr) return {};
+  return invalid_usage("config.launchCompletionEvent is not supported; pass NULL, and record an event after the call");
+}
+
+// ---- Options of vendors ----
+
+constexpr int kMaxExtensions = 64;
+
+Outcome read_bound(const char* text, double& bound) {
+  const std::string_view value = text;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bound);
+  if (error == std::errc() && end == value.data() + value.size() && bound > 0 && bound < 1) return {};
+  return invalid_argument("the value of option TUTTI_NCCL_MAX_RELATIVE_ERROR is \"" + std::string(value) +
+                          "\"; pass a number above 0 and below 1, such as \"0.01\"");
+}
+
+Outcome read_extension(const ncclConfigExt_t& extension, CallOptions& options) {
+  const int option = extension.key.optionId;
+  const bool known = option >= TUTTI_NCCL_COMPRESSION && option <= TUTTI_NCCL_COMPRESSION_ROUNDING;
+  if (!known) {
+    return invalid_argument("config.ext has option " + std::to_string(option) +
+                            " of Tutti, which this version does not know; tutti/nccl.h lists them");
+  }
+  if (extension.val.s == nullptr || *extension.val.s == '\0')
+    return invalid_argument("config.ext has option " + std::to_string(option) + " of Tutti without a text in val.s");
+  std::string& text = option == TUTTI_NCCL_COMPRESSION ? options.compression : options.rounding;
+  const bool is_bound = option == TUTTI_NCCL_MAX_RELATIVE_ERROR;
+  if (is_bound ? options.max_relative_error > 0 : !text.empty())
+    return invalid_argument("config.ext has option " + std::to_string(option) + " of Tutti twice; pass it once");
+  if (is_bound) return read_bound(extension.val.s, options.max_relative_error);
+  text = extension.val.s;
+  return {};
+}
+
+// Ignores options of other vendors.
+Outcome read_extensions(const ncclConfigExt_t* list, CallOptions& options) {
+  int count = 0;
+  for (const ncclConfigExt_t* each = list; each != nullptr; each = each->next) {
+    if (++count > kMaxExtensions)
+      return invalid_argument("config.ext has more than " + std::to_string(kMaxExtensions) +
+                              " entries, or is a circle; end the list with NULL");
+    if (each->key.vendorId == TUTTI_NCCL_VENDOR_ID) TUTTI_NCCL_CHECK(read_extension(*each, options));
+  }
+  if (options.compression.empty() || options.max_relative_error == 0) return {};
+  return invalid_argument(
+      "config.ext has TUTTI_NCCL_COMPRESSION and TUTTI_NCCL_MAX_RELATIVE_ERROR; pass only one of them");
+}
+
+// ---- Algorithms ----
+
+// NCCL's name of an algorithm, and ours for a collective.
+struct Renamed {
+  const char* theirs;
+  Kind kind;
+  const char* ours;
+};
+constexpr Renamed kAlgorithms[] = {{"ring", Kind::broadcast, "chain"},
+                                   {"ring", Kind::reduce, "chain"},
+                                   {"tree", Kind::all_reduce, "double_binary_tree"},
+                                   {"pat", Kind::all_gather, "bruck"},
+                                   {"pat", Kind::reduce_scatter, "bruck"}};
+
+bool is_equal(std::string_view one, const char* other) {
+  return one.size() == std::strlen(other) && ::strncasecmp(one.data(), other, one.size()) == 0;
+}
+
+// Calls `visit` with each name of a list until it returns true.
+template <typename Visit>
+bool any_of_list(std::string_view list, Visit&& visit) {
+  while (!list.empty()) {
+    const std::size_t comma = list.find(',');
+    std::string_view name = list.substr(0, comma);
+    name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
+    if (visit(name)) return true;
+    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
+  }
+  return false;
+}
+
+// Returns our name for the first algorithm of the list that the collective has; "": there is none.
+std::string first_known(std::string_view list, Kind kind, std::string_view known) {
+  std::string found;
+  (void)any_of_list(list, [&](std::string_view name) {
+    for (const Renamed& each : kAlgorithms)
+      if (each.kind == kind && is_equal(name, each.theirs)) found = each.ours;
+    if (!found.empty()) return true;
+    return any_of_list(known, [&](std::string_view ours) {
+      if (is_equal(name, std::string(ours).c_str())) found = ours;
+      return !found.empty();
+    });
+  });
+  return found;
+}
+
+Outcome select_algorithm(const ncclCollConfig_t& config, Kind kind, CallOptions& options) {
+  if (config.algSelection == nullptr || *config.algSelection == '\0') return {};
+  const char* known = nullptr;
+  TUTTI_NCCL_CHECK(outcome_of(tutti_algorithms(name_of(kind), &known)));
+  options.algorithm = first_known(config.algSelection, kind, known);
+  if (!options.algorithm.empty() || config.forceAlgSelection == 0) return {};
+  return invalid_usage("config.algSelection is \"" + std::string(config.algSelection) + "\", but " + name_of(kind) +
+                       " has none of these algorithms; select from " + known +
+                       ", or set config.forceAlgSelection to 0");
+}
+
+Outcome find_handle(Call& call, tutti_comm base, const CallOptions& options) {
+  Outcome found = call.communicator->handle_with(base, options, call.handle);
+  if (found.failed()) found.why = "config: " + found.why;
+  return found;
+}
+
+}  // namespace
+
+// A selection that is not forced is dropped if the call cannot use it. A prediction shows that without communication.
+Outcome configure(Call& call, const ncclCollConfig_t& given) {
+  ncclCollConfig_t config;
+  TUTTI_NCCL_CHECK(copy_known(given, config));
+  TUTTI_NCCL_CHECK(check_fields(config));
+  CallOptions options;
+  TUTTI_NCCL_CHECK(read_extensions(config.ext, options));
+  TUTTI_NCCL_CHECK(select_algorithm(config, call.kind, options));
+  const tutti_comm base = options.has_compression() ? call.communicator->comm() : handle_for(call);
+  TUTTI_NCCL_CHECK(find_handle(call, base, options));
+  if (options.algorithm.empty() || config.forceAlgSelection == 1) return {};
+  double time_us = 0;
+  if (!simulate({call}, time_us).failed()) return {};
+  options.algorithm.clear();
+  return find_handle(call, base, options);
+}
+
+}  // namespace tutti::nccl
