@@ -47,6 +47,7 @@ class alignas(64) Communicator {
   const int device;
   std::vector<MadeReduction> reductions;  // Used only by the thread that makes calls.
   Registrations registrations;            // Thread-safe.
+  UserWindows windows;                    // Thread-safe.
 
   // Waits until all ranks have joined. Another thread may abort the wait.
   Outcome join(const ncclUniqueId& id);

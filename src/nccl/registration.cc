@@ -59,11 +59,12 @@ struct WindowRequest {
 };
 
 // Programs treat a null window as "no window", and their calls still work.
-Outcome register_window(const Communicator& communicator, const WindowRequest& request) {
+Outcome register_window(Communicator& communicator, const WindowRequest& request) {
   tutti_window window = nullptr;
   const std::uint32_t flags = (request.flags & kSymmetric) != 0 ? TUTTI_WINDOW_SYMMETRIC : 0;
   TUTTI_NCCL_CHECK(
       outcome_of(tutti_window_register(request.memory, request.size, flags, communicator.comm(), &window)));
+  if (window != nullptr) communicator.windows.add(window, request.memory);
   __atomic_store_n(request.out, reinterpret_cast<ncclWindow_t>(window), __ATOMIC_RELEASE);
   return {};
 }
@@ -82,12 +83,29 @@ Outcome begin_window(const ncclComm* comm, const WindowRequest& request) {
       Job{communicator, [communicator, request] { return register_window(*communicator, request); }, nullptr});
 }
 
-// Allowed after the calls were ended, so that the program can free the memory.
+// Allowed after the calls were ended, so that the program can free the memory. tutti.h then reports that the
+// communicator was aborted, after it has waited for the peers to leave the memory.
 Outcome end_window(const ncclComm* comm, ncclWindow_t window) {
   const Shared communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
   if (!communicator->has_ended_calls()) TUTTI_NCCL_CHECK(communicator->ready());
-  return outcome_of(tutti_window_deregister(reinterpret_cast<tutti_window>(window), communicator->comm()));
+  Outcome ended = outcome_of(tutti_window_deregister(reinterpret_cast<tutti_window>(window), communicator->comm()));
+  if (ended.code == ncclRemoteError && communicator->has_ended_calls()) ended = {};
+  if (!ended.failed()) communicator->windows.remove(window);
+  return ended;
+}
+
+Outcome find_user_memory(const ncclComm* comm, ncclWindow_t window, void** memory) {
+  if (memory == nullptr) return invalid_argument("outUserPtr is NULL; pass a pointer to a void*");
+  *memory = nullptr;
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  if (window == nullptr)
+    return invalid_argument("win is NULL; ncclCommWindowRegister returns that for memory that cannot be shared");
+  *memory = communicator->windows.find(window);
+  if (*memory != nullptr) return {};
+  return invalid_argument(
+      "win is not registered with this communicator: it belongs to another one, or was deregistered");
 }
 
 }  // namespace
@@ -120,6 +138,10 @@ TUTTI_NCCL_API(ncclResult_t, CommWindowRegister, ncclComm_t comm, void* memory, 
 
 TUTTI_NCCL_API(ncclResult_t, CommWindowDeregister, ncclComm_t comm, ncclWindow_t window) {
   return guarded("ncclCommWindowDeregister", [&] { return end_window(comm, window); });
+}
+
+TUTTI_NCCL_API(ncclResult_t, WinGetUserPtr, ncclComm_t comm, ncclWindow_t window, void** memory) {
+  return guarded("ncclWinGetUserPtr", [&] { return find_user_memory(comm, window, memory); });
 }
 
 }  // namespace tutti::nccl

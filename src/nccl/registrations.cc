@@ -22,4 +22,20 @@ bool Registrations::remove(const void* handle) {
   return numbers_.erase(reinterpret_cast<std::uintptr_t>(handle)) > 0;
 }
 
+void UserWindows::add(const void* window, void* memory) {
+  const std::lock_guard lock(mutex_);
+  memories_[window] = memory;
+}
+
+void UserWindows::remove(const void* window) {
+  const std::lock_guard lock(mutex_);
+  memories_.erase(window);
+}
+
+void* UserWindows::find(const void* window) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = memories_.find(window);
+  return found == memories_.end() ? nullptr : found->second;
+}
+
 }  // namespace tutti::nccl

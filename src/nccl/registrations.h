@@ -1,9 +1,10 @@
-// Buffers that a program has registered with a communicator. Registrations are only validated; see
-// docs/design/nccl-shim.md.
+// Buffers and windows that a program has registered with a communicator. Registrations of buffers are only validated;
+// see docs/design/nccl-shim.md.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace tutti::nccl {
@@ -18,6 +19,18 @@ class Registrations {
  private:
   std::mutex mutex_;
   std::unordered_set<std::uintptr_t> numbers_;
+};
+
+// Windows of a communicator, with the program's memory. Thread-safe.
+class UserWindows {
+ public:
+  void add(const void* window, void* memory);
+  void remove(const void* window);
+  void* find(const void* window) const;  // Null: not a window of this communicator.
+
+ private:
+  mutable std::mutex mutex_;
+  std::unordered_map<const void*, void*> memories_;
 };
 
 }  // namespace tutti::nccl

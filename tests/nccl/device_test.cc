@@ -3,6 +3,7 @@
 
 #include "tests/nccl/clients.h"
 #include "tests/nccl/device_buffers.h"
+#include "tests/nccl/newer_nccl.h"
 
 namespace tutti::test {
 namespace {
@@ -245,6 +246,35 @@ TEST(Device, WindowsOfNonBlockingCommunicators_AppearLater) {
     NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[rank], windows[rank]));
     NCCL_EXPECT_OK(ncclMemFree(memory[rank]));
   }
+}
+
+TEST(Device, WindowsHaveUserMemory_UntilDeregistered) {
+  const NcclRanks ranks(kRanks);
+  void* memory[kRanks] = {};
+  ncclWindow_t windows[kRanks] = {};
+  for (void*& each : memory) NCCL_EXPECT_OK(ncclMemAlloc(&each, 4096));
+  NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
+    NCCL_EXPECT_OK(ncclCommWindowRegister(comm, memory[rank], 4096, &windows[rank], NCCL_WIN_COLL_SYMMETRIC));
+  }));
+  void* found = nullptr;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    NCCL_EXPECT_OK(ncclWinGetUserPtr(ranks[rank], windows[rank], &found));
+    EXPECT_EQ(found, memory[rank]);
+  }
+  EXPECT_EQ(ncclWinGetUserPtr(ranks[1], windows[0], &found), ncclInvalidArgument);
+  EXPECT_EQ(found, nullptr);
+  expect_error_text("ncclWinGetUserPtr: win is not registered with this communicator");
+  EXPECT_EQ(ncclWinGetUserPtr(ranks[0], nullptr, &found), ncclInvalidArgument);
+  expect_error_text("win is NULL");
+  EXPECT_EQ(ncclWinGetUserPtr(ranks[0], windows[0], nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclWinGetUserPtr(nullptr, windows[0], &found), ncclInvalidArgument);
+  ranks.run([&](int rank, ncclComm_t comm) {
+    NCCL_EXPECT_OK(ncclCommRevoke(comm, NCCL_REVOKE_DEFAULT));
+    NCCL_EXPECT_OK(ncclCommWindowDeregister(comm, windows[rank]));
+    void* ended = nullptr;
+    EXPECT_EQ(ncclWinGetUserPtr(comm, windows[rank], &ended), ncclInvalidArgument);
+    NCCL_EXPECT_OK(ncclMemFree(memory[rank]));
+  });
 }
 
 TEST(Device, SimulatedGroupsEnqueueNothing) {

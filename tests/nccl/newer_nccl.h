@@ -1,4 +1,4 @@
-// Declarations of NCCL 2.31 and 2.32, for tests that are compiled with an older nccl.h. abi_test.cc compares them with
+// Declarations of NCCL 2.29 to 2.32, for tests that are compiled with an older nccl.h. abi_test.cc compares them with
 // NVIDIA's.
 #pragma once
 
@@ -6,6 +6,9 @@
 
 #include "src/nccl/abi.h"
 
+#if NCCL_VERSION_CODE < NCCL_VERSION(2, 30, 0)
+extern "C" ncclResult_t ncclWinGetUserPtr(ncclComm_t, ncclWindow_t, void**);
+#endif
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 32, 0)
 using ncclConfigExt_t = tutti::nccl::ncclConfigExt_t;
 using ncclCollConfig_t = tutti::nccl::ncclCollConfig_t;
