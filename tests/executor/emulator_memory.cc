@@ -67,7 +67,7 @@ std::optional<EmulatorMemory::Range> EmulatorMemory::find(const std::byte* memor
   if (behind == all_.begin()) return std::nullopt;
   const auto& [begin, allocation] = *std::prev(behind);
   if (!allocation.taken || memory + bytes > begin + allocation.kind.bytes) return std::nullopt;
-  return Range{begin, allocation.segment.size(), allocation.segment.descriptor()};
+  return Range{begin, allocation.segment.size(), allocation.segment.descriptor(), allocation.kind.shared};
 }
 
 Result<File> EmulatorMemory::file_of(std::byte* memory) const {

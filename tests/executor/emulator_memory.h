@@ -30,6 +30,7 @@ class EmulatorMemory {
     std::byte* begin = nullptr;
     std::size_t bytes = 0;
     int descriptor = -1;
+    bool shared = false;  // Allocated for other processes, with a file.
   };
   // Returns the allocation that contains the whole range.
   std::optional<Range> find(const std::byte* memory, std::size_t bytes) const;

@@ -217,8 +217,17 @@ Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
   return handle;
 }
 
+Result<DeviceFileShare> HostDevice::file_share_of(std::byte* memory, std::size_t bytes) {
+  const auto range = memory_.find(memory, bytes);
+  if (!range || !range->shared) return DeviceFileShare();
+  return DeviceFileShare{TUTTI_TRY(memory_.file_of(range->begin)), range->bytes,
+                         static_cast<std::uint64_t>(memory - range->begin)};
+}
+
+// As on a GPU, memory with a file has no handle.
 Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes) {
   const auto range = memory_.find(memory, bytes);
+  if (range && range->shared) return invalid_argument("it is opened through a file");
   if (!range) return invalid_argument("it is not in the memory of " + traits_.name);
   return DeviceShare{TUTTI_TRY(handle_of(range->begin)), static_cast<std::uint64_t>(memory - range->begin)};
 }

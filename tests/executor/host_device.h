@@ -76,6 +76,7 @@ class HostDevice final : public Device {
   Result<std::byte*> allocate_shared(std::size_t bytes, File& file) override;
   Result<DeviceHandle> handle_of(std::byte* memory) override;
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) override;
+  Result<DeviceFileShare> file_share_of(std::byte* memory, std::size_t bytes) override;
   Result<std::byte*> open(const DeviceHandle& handle) override;
   Result<std::byte*> open(const File& file, std::size_t bytes) override;
   void close(std::byte* memory) override;

@@ -9,11 +9,12 @@ namespace {
 
 // If the device lacks memory, frees memory of ended communicators and of the device's cache, and retries.
 Result<std::byte*> take(const std::shared_ptr<Device>& device, std::size_t bytes) {
-  Result<std::byte*> memory = device->allocate(bytes);
+  File file;  // Exported again when the memory becomes a window.
+  Result<std::byte*> memory = device->allocate_shared(bytes, file);
   if (memory.ok()) return memory;
   run_deferred_frees();
   free_when_idle([device] { device->free_kept(); });
-  return device->allocate(bytes);
+  return device->allocate_shared(bytes, file);
 }
 
 }  // namespace

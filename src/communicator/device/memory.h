@@ -15,7 +15,8 @@ class DeviceMemory {
  public:
   static DeviceMemory& of_process();
 
-  // Allocates on the calling thread's current device.
+  // Allocates on the calling thread's current device, by the driver's virtual memory management if that can export
+  // files.
   Result<std::byte*> allocate(std::size_t bytes);
   // Returns false if `memory` is not the start of an allocation. The free may wait for the device, or be deferred: see
   // peers/deferred_frees.h.

@@ -19,42 +19,71 @@ WindowHandle next_handle() {
 // Not a failure: calls run without the window.
 void notify(const Status& why) { log(LogLevel::info, "a buffer becomes no window: %s", why.message().c_str()); }
 
+// How ranks of other processes open a buffer.
+enum class OpenedBy : std::uint32_t { none, handle, file };
+
 }  // namespace
 
 // A rank's buffer of a window, as published to the other ranks.
 struct DeviceWindows::WindowInfo {
-  std::uint64_t address = 0;  // For ranks of the same process.
-  DeviceShare share;          // For ranks of other processes.
+  std::uint64_t address = 0;    // For ranks of the same process.
+  DeviceShare share;            // For ranks of other processes. The offset applies to files, too.
+  std::uint64_t allocated = 0;  // Size of the allocation behind a file.
   std::uint64_t bytes = 0;
   std::uint32_t promises = 0;
-  std::uint32_t shown = 0;  // 0: other ranks cannot access it.
+  OpenedBy opened_by = OpenedBy::none;
 };
 
-DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own) const {
-  static_assert(sizeof(WindowInfo) == 96);
+// Memory with a file has no handle. Other devices of this process can access both kinds.
+DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own, File& file) const {
+  static_assert(sizeof(WindowInfo) == 104);
   WindowInfo info;
   info.address = reinterpret_cast<std::uint64_t>(own.memory);
   info.bytes = own.bytes;
   info.promises = own.promise == WindowPromise::symmetric ? 1 : 0;
-  info.shown = 1;
+  info.opened_by = OpenedBy::handle;
   if (peers_.on_one_device()) return info;
-  auto share = peers_.own_memory().device().share_of(own.memory, own.bytes);
-  info.shown = share.ok() ? 1 : 0;
+  Device& device = peers_.own_memory().device();
+  auto by_file = device.file_share_of(own.memory, own.bytes);
+  if (by_file.ok() && by_file.value().file) {
+    info.opened_by = OpenedBy::file;
+    info.allocated = by_file.value().bytes;
+    info.share.offset = by_file.value().offset;
+    file = std::move(by_file.value().file);
+    return info;
+  }
+  auto share = device.share_of(own.memory, own.bytes);
+  info.opened_by = share.ok() ? OpenedBy::handle : OpenedBy::none;
   if (share.ok()) info.share = share.value();
-  if (!share.ok()) notify(std::move(share).status());
+  if (!share.ok()) notify(by_file.ok() ? std::move(share).status() : std::move(by_file).status());
   return info;
 }
 
+Status DeviceWindows::exchange_files(const std::vector<WindowInfo>& infos, const File& own, std::vector<File>& files) {
+  files.resize(infos.size());
+  for (Rank peer = 0; own && peer < infos.size(); ++peer) {
+    if (!peers_.is_here(peer)) TUTTI_CHECK_OK(control_.pass(peer, own.get()));
+  }
+  for (Rank peer = 0; peer < infos.size(); ++peer) {
+    if (!peers_.is_here(peer) && infos[peer].opened_by == OpenedBy::file)
+      files[peer] = TUTTI_TRY(control_.take_passed(peer));
+  }
+  return {};
+}
+
 Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
-  const auto all = TUTTI_TRY(gather<WindowInfo>({&control_}, {{info_of(own)}}));
+  File file;
+  const auto all = TUTTI_TRY(gather<WindowInfo>({&control_}, {{info_of(own, file)}}));
   const std::vector<WindowInfo>& infos = all.front();
   // A rank that communicates through host memory cannot access the other's records or buffers.
   const bool possible = !peers_.through_host() && std::all_of(infos.begin(), infos.end(), [](const WindowInfo& info) {
-    return info.promises != 0 && info.shown != 0;
+    return info.promises != 0 && info.opened_by != OpenedBy::none;
   });
   const std::uint32_t number = free_number();
   if (!possible || number == 0) return WindowHandle{0};
-  const Status opened = open(infos, number);
+  std::vector<File> files;
+  Status opened = exchange_files(infos, file, files);
+  if (opened.ok()) opened = open(infos, files, number);
   if (!opened.ok()) notify(opened);
   auto answers = gather<std::uint32_t>({&control_}, {{opened.ok() ? 1U : 0U}});
   if (!answers.ok()) {
@@ -75,7 +104,7 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   return window.handle;
 }
 
-Status DeviceWindows::open(const std::vector<WindowInfo>& infos, std::uint32_t number) {
+Status DeviceWindows::open(const std::vector<WindowInfo>& infos, const std::vector<File>& files, std::uint32_t number) {
   Device& device = peers_.own_memory().device();
   std::vector<WindowPart> parts;
   for (Rank rank = 0; rank < infos.size(); ++rank) {
@@ -83,7 +112,9 @@ Status DeviceWindows::open(const std::vector<WindowInfo>& infos, std::uint32_t n
       parts.push_back({infos[rank].address, infos[rank].bytes});
       continue;
     }
-    std::byte* memory = TUTTI_TRY(device.open(infos[rank].share.handle));
+    std::byte* memory =
+        TUTTI_TRY(infos[rank].opened_by == OpenedBy::file ? device.open(files[rank], infos[rank].allocated)
+                                                          : device.open(infos[rank].share.handle));
     windows_[number].opened.push_back(memory);
     parts.push_back({reinterpret_cast<std::uint64_t>(memory) + infos[rank].share.offset, infos[rank].bytes});
   }

@@ -69,11 +69,14 @@ class DeviceWindows {
     std::size_t bytes = 0;
     std::vector<std::byte*> opened;  // Buffers of other processes that this rank has open.
   };
-  WindowInfo info_of(const WindowBuffer& own) const;
+  // Stores in `file` the file by which other processes open the buffer, if it has one.
+  WindowInfo info_of(const WindowBuffer& own, File& file) const;
+  // Collective: sends `own` to the ranks of other processes, and receives their files.
+  Status exchange_files(const std::vector<WindowInfo>& infos, const File& own, std::vector<File>& files);
   std::uint32_t number_of(WindowHandle handle) const;
   std::uint32_t free_number();  // 0: there is none.
   // Opens the buffers of all ranks and uploads their addresses.
-  Status open(const std::vector<WindowInfo>& infos, std::uint32_t number);
+  Status open(const std::vector<WindowInfo>& infos, const std::vector<File>& files, std::uint32_t number);
   void close(std::uint32_t number);
   Status await_all();
   // Returns the number of a window that contains the whole range; 0: there is none.

@@ -44,6 +44,9 @@ class CudaDevice final : public Device {
 
   Result<DeviceHandle> handle_of(std::byte* memory) override;
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) override;
+  Result<DeviceFileShare> file_share_of(std::byte* memory, std::size_t bytes) override {
+    return memory_.file_share_of(memory, bytes);
+  }
   Result<std::byte*> open(const DeviceHandle& handle) override;
   Result<std::byte*> open(const File& file, std::size_t bytes) override;
   void close(std::byte* memory) override;

@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,15 @@ Result<std::byte*> CudaMemory::take_exported(std::size_t bytes, File& file) {
 Result<File> CudaMemory::file_of(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   return taken_.at(memory).shared.file();
+}
+
+Result<DeviceFileShare> CudaMemory::file_share_of(std::byte* memory, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto behind = taken_.upper_bound(memory);
+  if (behind == taken_.begin()) return DeviceFileShare();
+  const auto& [begin, taken] = *std::prev(behind);
+  if (taken.shared.data() == nullptr || memory + bytes > begin + taken.bytes) return DeviceFileShare();
+  return DeviceFileShare{TUTTI_TRY(taken.shared.file()), taken.bytes, static_cast<std::uint64_t>(memory - begin)};
 }
 
 std::byte* CudaMemory::take_free(const FreeList::Kind& kind) {

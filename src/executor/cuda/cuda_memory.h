@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "src/executor/cuda/virtual_memory.h"
+#include "src/executor/thread_block/device.h"
 #include "src/executor/thread_block/free_list.h"
 
 namespace tutti {
@@ -19,6 +20,8 @@ class CudaMemory {
   // Like take(), for memory that other processes can open through `file`. If the device or the system does not support
   // this, `file` stays empty and the memory is plain.
   Result<std::byte*> take_shared(std::size_t bytes, File& file);
+  // Implements Device::file_share_of(). Any device may be current.
+  Result<DeviceFileShare> file_share_of(std::byte* memory, std::size_t bytes);
   void keep(std::byte* memory);
   // Withdraws memory that other processes may still have mapped. Memory with a file is released by free_kept(); other
   // processes keep their mappings. Plain memory is never reused.

@@ -46,6 +46,13 @@ struct DeviceShare {
   std::uint64_t offset = 0;
 };
 
+// File by which another process opens an allocation, with the place of memory inside it. Empty file: there is none.
+struct DeviceFileShare {
+  File file;
+  std::uint64_t bytes = 0;  // Size of the allocation.
+  std::uint64_t offset = 0;
+};
+
 struct DeviceTraits {
   std::string name;  // For messages: "NVIDIA H200 (device 0)".
   DeviceIdentity identity = {};
@@ -151,6 +158,8 @@ class Device {
   // Returns a handle to part of a plain allocation of the program, which other devices of the process can access too.
   // Fails for other kinds of memory.
   virtual Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) = 0;
+  // Returns a file for memory of allocate_shared() that contains the whole range; an empty one for other memory.
+  virtual Result<DeviceFileShare> file_share_of(std::byte* memory, std::size_t bytes) = 0;
   // Maps memory of another process for this device; close() unmaps it. Repeated open() calls need as many close()
   // calls.
   virtual Result<std::byte*> open(const DeviceHandle& handle) = 0;

@@ -17,7 +17,10 @@ inline constexpr std::size_t kBytes = 2 * kCount * sizeof(std::int32_t);
 class Shown {
  public:
   Shown(DeviceRig& rig, DeviceRanks& ranks, WindowPromise promise = WindowPromise::symmetric)
-      : rig_(rig), ranks_(ranks), memory_(rig.device().allocate(kBytes).value()), window_(show(promise)) {}
+      : Shown(rig, ranks, rig.device().allocate(kBytes).value(), promise) {}
+  // Takes ownership of kBytes of memory.
+  Shown(DeviceRig& rig, DeviceRanks& ranks, std::byte* memory, WindowPromise promise = WindowPromise::symmetric)
+      : rig_(rig), ranks_(ranks), memory_(memory), window_(show(promise)) {}
   ~Shown() {
     (void)ranks_[0].await_own_calls();  // After a failed test, remote accesses may still run.
     rig_.device().free(memory_);

@@ -6,8 +6,7 @@ namespace {
 
 // ---- Work of ranks, each with its own rig and communicator ----
 
-std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
-  Shown shown(rig, own);
+std::string sum_in(Shown& shown, DeviceRanks& own, Rank rank) {
   if (shown.window() == 0) return "no window";
   for (int turn = 0; turn < 3; ++turn) {  // Uses both address records of a rank.
     shown.write(0, static_cast<std::int32_t>(rank + 1));
@@ -20,6 +19,21 @@ std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   }
   if (own[0].mapped_calls() != 3) return std::to_string(own[0].mapped_calls()) + " calls were mapped";
   return shown.withdraw().message();
+}
+
+std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  Shown shown(rig, own);
+  return sum_in(shown, own, rank);
+}
+
+// Processes open the memory of ranks 0 and 2 through a file, and that of rank 1 through a handle.
+std::string sum_in_memory_with_file(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  File file;
+  auto memory = rank == 1 ? rig.device().allocate(kBytes) : rig.device().allocate_shared(kBytes, file);
+  if (rank != 1 && !file) return "no file";
+  file = File();
+  Shown shown(rig, own, memory.value());
+  return sum_in(shown, own, rank);
 }
 
 // Calls must use lanes if a buffer is outside of windows, or if the collective has a root. Only the last call may use
@@ -207,6 +221,10 @@ std::string register_private_memory(DeviceRig& rig, DeviceRanks& own, Rank rank)
 class WindowsOfProcesses : public CallsOfProcesses {};
 
 TEST_P(WindowsOfProcesses, AreAccessedInPlace) { expect_right(sum_in_place); }
+TEST_P(WindowsOfProcesses, AreOpenedThroughFiles) {
+  if (GetParam().name == std::string("host_time_sliced")) GTEST_SKIP() << "this device allocates no memory with files";
+  expect_right(sum_in_memory_with_file);
+}
 TEST_P(WindowsOfProcesses, ServeOnlyCallsWithinThem) { expect_right(call_with_and_without); }
 TEST_P(WindowsOfProcesses, MayBeginAtDifferentPlaces) { expect_right(gather_in_place); }
 TEST_P(WindowsOfProcesses, ServeAllToAll_InPlaceAndOutOfPlace) { expect_right(exchange); }
