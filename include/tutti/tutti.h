@@ -99,12 +99,13 @@ typedef struct {
   const char* protocol; /* "LL" (small messages), "LL128" (medium ones, GPUs only) or "Simple" (large ones), in upper or
                            lower case. Null: TUTTI_PROTOCOL, or the tuner's choice. */
   const char* transport; /* "shm" (one host only), "tcp", "verbs" (RDMA) or "ucx". Only at creation. Null:
-                            TUTTI_TRANSPORT, or shm within a host; between hosts verbs if all ranks have hardware for
-                            it, else tcp. */
+                            TUTTI_TRANSPORT, or shm within a host; between hosts verbs if all have it, else tcp. */
   uint32_t channels;     /* Number of channels; at most 1 in host memory. 0: TUTTI_CHANNELS, or the tuner's choice. */
+  uint32_t min_channels; /* Bounds of the tuner's choice on GPUs, where a channel is a thread block. 0: none. */
+  uint32_t max_channels;
 } tutti_tuning_options;
 #define TUTTI_TUNING_OPTIONS_DEFAULT \
-  { sizeof(tutti_tuning_options), NULL, NULL, NULL, 0 }
+  { sizeof(tutti_tuning_options), NULL, NULL, NULL, 0, 0, 0 }
 
 /* Options of a communicator. "" means the same as null.
  *   Ownership: the struct, `tuning` and all strings are copied during the call.
@@ -133,7 +134,6 @@ typedef struct {
   const char* wait; /* Waits for peers in host memory: "auto" (spin or yield briefly, then sleep), "spin" or "sleep".
                        Only at creation. Ranks may differ. Null: TUTTI_WAIT, or auto. */
 } tutti_comm_options;
-
 #define TUTTI_COMM_OPTIONS_DEFAULT \
   { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, 0, NULL, 0, NULL, NULL }
 
@@ -169,7 +169,6 @@ TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_optio
 TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher);
 
 #define TUTTI_COLOR_NONE (-1)
-
 /* Creates one communicator for each color (0 or more), with ranks ordered by key, then by rank in `comm`.
  *   All ranks of `comm` call it. A rank with TUTTI_COLOR_NONE gets null.
  *   Blocks: until all ranks have joined. */

@@ -71,7 +71,7 @@ class UniqueIdStruct(ctypes.Structure):
 
 class TuningOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("algorithm", c_char_p), ("protocol", c_char_p), ("transport", c_char_p),
-                ("channels", c_uint32)]
+                ("channels", c_uint32), ("min_channels", c_uint32), ("max_channels", c_uint32)]
 
 
 class CommOptions(ctypes.Structure):

@@ -9,10 +9,10 @@ from typing import Any, Mapping, TypedDict
 from ._api import CommOptions, TuningOptions
 from ._errors import InvalidArgument
 
-_TUNING = ("algorithm", "protocol", "transport", "channels")  # Fields of tutti_tuning_options.
+_TUNING = ("algorithm", "protocol", "transport", "channels", "min_channels", "max_channels")  # Fields of tutti_tuning_options.
 _TIMES = {"timeout": "timeout_ms", "init_timeout": "init_timeout_ms"}
 _LONGEST_MS = 1 << 40  # 34 years.
-_NUMBERS = ("max_relative_error", "compression_seed", "channels")
+_NUMBERS = ("max_relative_error", "compression_seed", "channels", "min_channels", "max_channels")
 
 
 class Options(TypedDict, total=False):
@@ -30,6 +30,8 @@ class Options(TypedDict, total=False):
     protocol: str | None
     transport: str | None
     channels: int | None
+    min_channels: int | None
+    max_channels: int | None
     wait: str | None
 
 

@@ -58,7 +58,7 @@ Result<tutti_comm_options> known_options(const tutti_comm_options& given) {
 }
 
 Result<tutti_tuning_options> known_tuning(const tutti_tuning_options* given) {
-  constexpr std::size_t first_version_bytes = 40;
+  constexpr std::size_t first_version_bytes = 48;
   static_assert(sizeof *given >= first_version_bytes || sizeof(void*) != 8);
   tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
   if (given == nullptr) return tuning;
@@ -141,6 +141,11 @@ Status set_tuning(const tutti_tuning_options& given, CommunicatorOptions& merged
   if (given.protocol != nullptr) merged.nccls_protocol = false;
   if (given.transport != nullptr) merged.transport = given.transport;
   if (given.channels != 0) merged.channels = given.channels;
+  if (given.min_channels != 0) merged.min_channels = given.min_channels;
+  if (given.max_channels != 0) merged.max_channels = given.max_channels;
+  if (merged.max_channels != 0 && merged.min_channels > merged.max_channels)
+    return invalid_argument("options.tuning->min_channels is " + std::to_string(merged.min_channels) +
+                            ", more than max_channels, " + std::to_string(merged.max_channels));
   TUTTI_CHECK_OK(
       check_transport(given.transport != nullptr ? "options.tuning->transport" : "TUTTI_TRANSPORT", merged.transport));
   TUTTI_CHECK_OK(

@@ -109,7 +109,8 @@ std::string protocol_of_nccl(const std::string& value, std::vector<std::string>&
 
 std::vector<std::string> notes_on_nccls(const Environment& environment, std::span<const Variable> known) {
   constexpr std::string_view kSubsystems = "NCCL_DEBUG_SUBSYS";
-  constexpr std::string_view kReadElsewhere = "NCCL_COMM_BLOCKING";  // libnccl.so.2 reads it.
+  constexpr std::string_view kReadElsewhere[] = {"NCCL_COMM_BLOCKING", "NCCL_MIN_CTAS",
+                                                 "NCCL_MAX_CTAS"};  // libnccl.so.2
   std::vector<std::string> notes;
   if (const auto subsystems = environment.get(std::string(kSubsystems))) {
     notes.push_back(std::string(kSubsystems) + "=" + *subsystems +
@@ -117,7 +118,8 @@ std::vector<std::string> notes_on_nccls(const Environment& environment, std::spa
   }
   std::string ignored;
   for (const auto& [name, value] : environment.variables()) {
-    if (!name.starts_with("NCCL_") || value.empty() || name == kSubsystems || name == kReadElsewhere) continue;
+    if (!name.starts_with("NCCL_") || value.empty() || name == kSubsystems) continue;
+    if (std::find(std::begin(kReadElsewhere), std::end(kReadElsewhere), name) != std::end(kReadElsewhere)) continue;
     const std::string& written = name;
     const auto is_alias = [&](const Variable& one) { return one.alias != nullptr && written == one.alias; };
     if (std::any_of(known.begin(), known.end(), is_alias)) continue;

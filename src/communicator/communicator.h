@@ -49,7 +49,9 @@ struct CommunicatorOptions {
   std::string compression;          // Compression of floats; "" or "raw": none.
   double max_relative_error = 0;  // Replaces `compression`: the tuner chooses a format within this error; 0: no bound.
   RequestedRounding compression_rounding;
-  std::uint32_t channels = 0;            // 0: the tuner chooses.
+  std::uint32_t channels = 0;      // 0: the tuner chooses.
+  std::uint32_t min_channels = 0;  // Bounds of the tuner's choice on devices; 0: none.
+  std::uint32_t max_channels = 0;
   bool probes = true;                    // Measure links between hosts when ranks join. Must match on all ranks.
   std::string gpu;                       // PCI bus id of the rank's device; empty: no device.
   std::string tuner_plugin;              // Name or file, as in TUTTI_TUNER_PLUGIN; empty or "none": no plugin.

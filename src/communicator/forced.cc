@@ -117,7 +117,8 @@ void CommunicatorOptions::force() {
   // Independent of the locale.
   const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));
   const std::string travels = max_relative_error > 0 ? bound : compression == "raw" ? "" : compression;
-  for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), autotunes})
+  const std::string range = std::to_string(min_channels) + '-' + std::to_string(max_channels);
+  for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), range, autotunes})
     forced = hashed(forced, word + '/');
   requested = requested_of(*this);
 }

@@ -165,6 +165,17 @@ Outcome find_handle(Call& call, tutti_comm base, const CallOptions& options) {
   return found;
 }
 
+// A maximum below the communicator's minimum replaces that.
+Outcome bound_channels(const ncclCollConfig_t& config, const tutti_tuning_options& all, CallOptions& options) {
+  if (config.minCTAs != kUndefined) options.min_channels = static_cast<std::uint32_t>(config.minCTAs);
+  if (config.maxCTAs == kUndefined) return {};
+  options.max_channels = static_cast<std::uint32_t>(config.maxCTAs);
+  if (options.min_channels == 0) options.min_channels = std::min(all.min_channels, options.max_channels);
+  if (all.max_channels == 0 || options.max_channels <= all.max_channels) return {};
+  return invalid_argument("config.maxCTAs is " + std::to_string(config.maxCTAs) +
+                          ", more than maxCTAs of the communicator, " + std::to_string(all.max_channels));
+}
+
 }  // namespace
 
 // A selection that is not forced is dropped if the call cannot use it. A prediction shows that without communication.
@@ -175,6 +186,7 @@ Outcome configure(Call& call, const ncclCollConfig_t& given) {
   CallOptions options;
   TUTTI_NCCL_CHECK(read_extensions(config.ext, options));
   TUTTI_NCCL_CHECK(select_algorithm(config, call.kind, options));
+  TUTTI_NCCL_CHECK(bound_channels(config, call.communicator->settings.tuning, options));
   const tutti_comm base = options.has_compression() ? call.communicator->comm() : handle_for(call);
   TUTTI_NCCL_CHECK(find_handle(call, base, options));
   if (options.algorithm.empty() || config.forceAlgSelection == 1) return {};

@@ -12,6 +12,7 @@ struct CallOptions {
   double max_relative_error = 0;
   std::string rounding;
   std::string algorithm;
+  std::uint32_t min_channels = 0, max_channels = 0;
 
   bool operator==(const CallOptions&) const = default;
   bool has_compression() const { return !compression.empty() || max_relative_error > 0; }

@@ -141,6 +141,8 @@ Outcome Communicator::handle_with(tutti_comm base, const CallOptions& options, t
                          " different configs, the maximum; use fewer");
   tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
   tuning.algorithm = options.algorithm.c_str();
+  tuning.min_channels = options.min_channels;
+  tuning.max_channels = options.max_channels;
   tutti_comm_options wanted = TUTTI_COMM_OPTIONS_DEFAULT;
   wanted.compression = options.compression.c_str();
   wanted.max_relative_error = options.max_relative_error;

@@ -1,6 +1,7 @@
 #include "src/nccl/config.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 #include "src/nccl/environment.h"
@@ -21,8 +22,8 @@ constexpr int kMany = INT_MAX;
 constexpr Field kFields[] = {
     {"blocking", &ncclConfig_t::blocking, 21400, 1, 0, 1},
     {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 21700, 4, 0, 8},
-    {"minCTAs", &ncclConfig_t::minCTAs, 21700, 1, 1, kMany},
-    {"maxCTAs", &ncclConfig_t::maxCTAs, 21700, 64, 1, kMany},
+    {"minCTAs", &ncclConfig_t::minCTAs, 21700, kUndefined, 1, kMany},
+    {"maxCTAs", &ncclConfig_t::maxCTAs, 21700, kUndefined, 1, kMany},
     {"splitShare", &ncclConfig_t::splitShare, 21700, 0, 0, 1},
     {"trafficClass", &ncclConfig_t::trafficClass, 22500, kUndefined, INT_MIN, kMany},
     {"collnetEnable", &ncclConfig_t::collnetEnable, 22700, 0, 0, 1},
@@ -77,10 +78,14 @@ Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   ncclConfig_t known = defaults();
   if (config != nullptr) TUTTI_NCCL_CHECK(copy_known(*config, known));
   for (const Field& field : kFields) TUTTI_NCCL_CHECK(check_field(field, known));
-  if (known.minCTAs > known.maxCTAs) {
+  known.minCTAs = ctas_of_environment("NCCL_MIN_CTAS").value_or(known.minCTAs);
+  known.maxCTAs = ctas_of_environment("NCCL_MAX_CTAS").value_or(known.maxCTAs);
+  if (known.maxCTAs != kUndefined && known.minCTAs > known.maxCTAs) {
     return invalid_argument("config.minCTAs is " + std::to_string(known.minCTAs) + ", more than config.maxCTAs, " +
                             std::to_string(known.maxCTAs));
   }
+  if (known.minCTAs != kUndefined) settings.tuning.min_channels = static_cast<std::uint32_t>(known.minCTAs);
+  if (known.maxCTAs != kUndefined) settings.tuning.max_channels = static_cast<std::uint32_t>(known.maxCTAs);
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;

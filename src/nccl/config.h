@@ -6,6 +6,7 @@
 #include "src/nccl/abi.h"
 #include "src/nccl/compression.h"
 #include "src/nccl/errors.h"
+#include "tutti/tutti.h"
 
 namespace tutti::nccl {
 
@@ -16,11 +17,12 @@ struct Settings {
   Mode mode = Mode::blocking;
   std::string name;
   CompressionRule compression;
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;  // Bounds on channels: minCTAs and maxCTAs.
   std::string memory = "host";  // Memory of the buffers, as in options.memory of tutti.h; see memory.h.
 };
 
-// Converts `config`; null: defaults. Unknown fields of later versions are ignored. Fields about GPUs and networks are
-// checked, but have no effect.
+// Converts `config`; null: defaults. Unknown fields of later versions are ignored. Most fields about GPUs and
+// networks are checked, but have no effect.
 Outcome read_config(const ncclConfig_t* config, Settings& settings);
 
 }  // namespace tutti::nccl

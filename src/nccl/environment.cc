@@ -1,5 +1,6 @@
 #include "src/nccl/environment.h"
 
+#include <charconv>
 #include <cstdlib>
 
 namespace tutti::nccl {
@@ -26,6 +27,14 @@ std::optional<int> blocking_of_environment() {
   const std::string value = value_of("NCCL_COMM_BLOCKING");
   if (value != "0" && value != "1") return std::nullopt;
   return value == "1" ? 1 : 0;
+}
+
+std::optional<int> ctas_of_environment(const char* name) {
+  const std::string value = value_of(name);
+  int ctas = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), ctas);
+  if (error != std::errc() || end != value.data() + value.size() || ctas < 1) return std::nullopt;
+  return ctas;
 }
 
 }  // namespace tutti::nccl

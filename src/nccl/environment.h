@@ -13,6 +13,8 @@ std::string memory_of_environment();  // TUTTI_NCCL_MEMORY
 std::string compression_of_environment(const std::string& rest);
 std::string log_of_environment(const char* name);  // One of TUTTI_LOG, NCCL_DEBUG and their _FILE variants.
 bool is_set(const char* name);                     // TUTTI_TIMEOUT_MS or TUTTI_INIT_TIMEOUT_MS.
-std::optional<int> blocking_of_environment();      // NCCL_COMM_BLOCKING: 0 or 1. Overrides the config, as in NCCL.
+// The next functions override the config, as in NCCL. Invalid values count as unset.
+std::optional<int> blocking_of_environment();              // NCCL_COMM_BLOCKING: 0 or 1.
+std::optional<int> ctas_of_environment(const char* name);  // NCCL_MIN_CTAS or NCCL_MAX_CTAS: 1 or more.
 
 }  // namespace tutti::nccl

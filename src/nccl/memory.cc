@@ -41,6 +41,7 @@ tutti_comm_options options_for(const Settings& settings) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   if (!settings.name.empty()) options.name = settings.name.c_str();
   options.memory = settings.memory.c_str();
+  options.tuning = &settings.tuning;
   if (!is_set("TUTTI_TIMEOUT_MS")) options.timeout_ms = kNoTimeout;
   if (!is_set("TUTTI_INIT_TIMEOUT_MS")) options.init_timeout_ms = kNoTimeout;
   return options;

@@ -36,6 +36,7 @@ struct Query {
   // Devices: channels requested (0: no request), channels that have lanes, and number of ring orders that channels use
   // in turn.
   std::uint32_t channels = 0;
+  std::uint32_t min_channels = 0, max_channels = 0;  // Bounds without such a request; 0: none.
   std::uint32_t lane_channels = ~0U;
   std::uint32_t orders = 1;
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
@@ -66,7 +67,7 @@ std::uint64_t message_bytes(const Query& query, CompressionFormat compression);
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
 // Device part of choose(); honours forced settings. Uses the format in query.compression, whatever the bound.
 Choice choose_for_gpus(const Query& query);
-// Devices: limits the channels to those requested and available.
+// Devices: limits the channels to those requested and available. A minimum above the available number has no effect.
 void limit_channels(const Query& query, Choice& choice);
 // True if the algorithm depends on the order of ranks, of which each channel may have its own. Ranks of such an
 // algorithm communicate with their ring peers only; between hosts, the first and last rank of a host do.

@@ -105,7 +105,12 @@ bool uses_rank_order(std::string_view algorithm) {
 }
 
 void limit_channels(const Query& query, Choice& choice) {
-  if (query.channels != 0) choice.channels = query.channels;
+  if (query.channels != 0) {
+    choice.channels = query.channels;
+  } else {
+    choice.channels = std::max(choice.channels, query.min_channels);
+    if (query.max_channels != 0) choice.channels = std::min(choice.channels, query.max_channels);
+  }
   choice.channels = std::min(choice.channels, query.thread_blocks);
   if (!choice.mapped) choice.channels = std::min(choice.channels, query.lane_channels);
   // An equal number of channels per ring order, since all rings have the same bandwidth.

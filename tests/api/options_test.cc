@@ -161,7 +161,7 @@ TEST_F(CommOptionsTest, RejectsTuningOptionsWithoutSize) {
   options.tuning = &tuning;
   tutti_comm view = nullptr;
   EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
-  EXPECT_NE(last_error().find("options.tuning->size is 0, but must be at least 40"), std::string::npos) << last_error();
+  EXPECT_NE(last_error().find("options.tuning->size is 0, but must be at least 48"), std::string::npos) << last_error();
   EXPECT_NE(last_error().find("TUTTI_TUNING_OPTIONS_DEFAULT"), std::string::npos) << last_error();
 }
 
@@ -197,6 +197,22 @@ TEST_F(CommOptionsTest, RejectsTooManyChannels) {
   EXPECT_EQ(options_over(environment, nullptr).status().code(), Code::unsupported);
   tuning.channels = 1;
   EXPECT_TRUE(options_over(environment, &options).ok());
+}
+
+TEST_F(CommOptionsTest, ReadsBoundsOnChannels) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+  tuning.min_channels = 2;
+  options.tuning = &tuning;
+  const CommunicatorOptions least = options_over({}, &options).value();
+  EXPECT_EQ(least.min_channels, 2U);
+  EXPECT_NE(least.forced, options_over({}, nullptr).value().forced) << "ranks must agree";
+  tuning.min_channels = 0;
+  tuning.max_channels = 1;
+  EXPECT_EQ(options_over({}, &options).value().max_channels, 1U);
+  const Status status = options_over(least, &options).status();
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_EQ(status.message(), "options.tuning->min_channels is 2, more than max_channels, 1");
 }
 
 }  // namespace

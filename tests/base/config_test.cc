@@ -205,7 +205,8 @@ TEST(Config, NotesNcclsVariables_WhenTheyHaveNoEffect) {
                                   {"NCCL_NTHREADS", "256"},
                                   {"NCCL_BUFFSIZE", "1"},
                                   {"NCCL_ALGO", "Ring"},
-                                  {"NCCL_COMM_BLOCKING", "1"}});
+                                  {"NCCL_COMM_BLOCKING", "1"},
+                                  {"NCCL_MAX_CTAS", "8"}});
   EXPECT_TRUE(config.warnings.empty());
   EXPECT_EQ(config.notes, (std::vector<std::string>{
                               "NCCL_DEBUG_SUBSYS=INIT,NET has no effect: log lines have no subsystems; TUTTI_LOG or "

@@ -177,6 +177,30 @@ TEST(CallConfig, RejectsInvalidFields) {
   EXPECT_TRUE(sums_exactly(ranks, nullptr));
 }
 
+// Ranks with different bounds are told so: the bounds reach the plan.
+TEST(CallConfig, BoundsNumberOfChannels) {
+  ncclConfig_t narrow = non_blocking_config();
+  narrow.minCTAs = 2;
+  narrow.maxCTAs = 4;
+  ncclCollConfig_t config = call_config();
+  {
+    const NcclRanks ranks(kMembers, narrow);
+    config.maxCTAs = 5;
+    expect_refused(ranks[0], config, "config.maxCTAs is 5, more than maxCTAs of the communicator, 4");
+    config.maxCTAs = NCCL_CONFIG_UNDEF_INT;
+    config.minCTAs = 5;
+    expect_refused(ranks[0], config, "min_channels is 5, more than max_channels, 4");
+    config.minCTAs = NCCL_CONFIG_UNDEF_INT;
+  }
+  const NcclRanks ranks(2, narrow);
+  for (int rank = 0; rank < 2; ++rank) {
+    config.maxCTAs = rank + 1;
+    EXPECT_NE(sum_alone(ranks[rank], config), ncclInvalidArgument) << "1 is below minCTAs of the communicator";
+  }
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidUsage);
+  expect_error_text("or minCTAs and maxCTAs)");
+}
+
 TEST(CallConfig, AcceptsStructsOfOtherVersions) {
   const NcclRanks ranks(kMembers);
   struct Longer {

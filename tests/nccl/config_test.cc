@@ -118,6 +118,17 @@ TEST(Config, IsOverriddenByEnvironment) {
   config.blocking = 0;
   EXPECT_EQ(try_config(&config), ncclSuccess);
   ::unsetenv("NCCL_COMM_BLOCKING");
+  config = NCCL_CONFIG_INITIALIZER;
+  config.minCTAs = 4;
+  ::setenv("NCCL_MAX_CTAS", "2", 1);
+  EXPECT_EQ(try_config(&config), ncclInvalidArgument);
+  expect_error_text("config.minCTAs is 4, more than config.maxCTAs, 2");
+  ::setenv("NCCL_MIN_CTAS", "1", 1);
+  EXPECT_EQ(try_config(&config), ncclSuccess);
+  ::unsetenv("NCCL_MIN_CTAS");
+  ::setenv("NCCL_MAX_CTAS", "many", 1);
+  EXPECT_EQ(try_config(&config), ncclSuccess) << "an invalid value has no effect";
+  ::unsetenv("NCCL_MAX_CTAS");
 }
 
 }  // namespace

@@ -123,6 +123,26 @@ TEST(ChooseForGpus, RespectsNumberOfChannels) {
   EXPECT_EQ(channels("two_shot"), 4U);
 }
 
+TEST(ChooseForGpus, KeepsChannelsWithinBounds) {
+  Query query = query_on(Collective::all_reduce, 16 << 20);
+  query.algorithm = "two_shot";
+  const std::uint32_t usual = choose(query).value().channels;
+  ASSERT_GT(usual, 2U);
+  query.max_channels = 2;
+  EXPECT_EQ(choose(query).value().channels, 2U);
+  query.max_channels = usual + 1;
+  EXPECT_EQ(choose(query).value().channels, usual);
+  query.problem = query_on(Collective::all_reduce, 8).problem;
+  query.block_bytes = 8;
+  ASSERT_EQ(choose(query).value().channels, 1U);
+  query.min_channels = 3;
+  EXPECT_EQ(choose(query).value().channels, 3U);
+  query.lane_channels = 2;
+  EXPECT_EQ(choose(query).value().channels, 2U) << "the minimum is above the available number";
+  query.channels = 1;
+  EXPECT_EQ(choose(query).value().channels, 1U) << "a requested number overrides bounds";
+}
+
 // Each channel encodes its share: with few channels that takes longer than it saves.
 TEST(ChooseForGpus, WeighsFormats_ByNumberOfChannels) {
   Machine machine = machine_of_devices();

@@ -28,6 +28,8 @@ std::string key_of_machine(const Communicator& control, const PeerSet& peers, co
   if (peers.time_sliced()) key += " in turns";  // Means time slices. Tune files contain this text.
   if (peers.through_host()) key += ", by memory of the host";
   if (options.channels > 0) key += ", " + std::to_string(options.channels) + " channels asked for";
+  if (options.min_channels > 0) key += ", at least " + std::to_string(options.min_channels) + " channels";
+  if (options.max_channels > 0) key += ", at most " + std::to_string(options.max_channels) + " channels";
   if (chooser.only_rings()) key += ", along rings";
   return key + ", links " + links_in_words(peers.hosts());
 }

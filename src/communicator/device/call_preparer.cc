@@ -18,6 +18,7 @@ constexpr std::uint64_t kBytesPerMessageChannel = 256 * 1024;
 DeviceCallPreparer::DeviceCallPreparer(const Communicator& control, PeerSet& peers, const DeviceWindows& windows)
     : self_(control.rank()),
       ranks_(control.ranks()),
+      max_channels_(control.options().max_channels == 0 ? ~0U : control.options().max_channels),
       peers_(peers),
       windows_(windows),
       chooser_(control.options(), peers, windows),
@@ -127,7 +128,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
 std::uint32_t DeviceCallPreparer::message_channels(const Call& call) const {
   const std::uint64_t most =
       std::clamp(peers_.thread_blocks() / 4, 1U,
-                 std::min(kMaxMessageChannels, peers_.lanes().channels));  // Several peers at a time.
+                 std::min({kMaxMessageChannels, peers_.lanes().channels, max_channels_}));  // Several peers at a time.
   return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(call.count * size_of(call.type) / kBytesPerMessageChannel, 1, most));
 }

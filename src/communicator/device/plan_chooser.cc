@@ -115,6 +115,8 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .thread_blocks = peers_.thread_blocks(),
                .only_rings = rings_.only_rings,
                .channels = options.channels,
+               .min_channels = options.min_channels,
+               .max_channels = options.max_channels,
                .lane_channels = peers_.lanes().channels,
                .orders = static_cast<std::uint32_t>(rings_.each.size()),
                .catalogue = catalogue(problem.collective),

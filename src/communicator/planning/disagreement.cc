@@ -61,7 +61,8 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
     return ", and their tuner plugins choose differently: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and the files that "
            "the plugin reads must match on all ranks";
   return ", with different settings; these must match on all ranks: the bound on errors (options.max_relative_error, "
-         "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), and the tuner plugin "
+         "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), the bounds on channels "
+         "(options.tuning->min_channels and max_channels, or minCTAs and maxCTAs), and the tuner plugin "
          "(TUTTI_TUNER_PLUGIN or "
          "NCCL_TUNER_PLUGIN)";
 }
