@@ -194,6 +194,8 @@ TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
 
 /* Returns the CUDA ordinal of the GPU whose memory the communicator uses; -1 for host memory. */
 TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
+/* Returns the bytes that this rank has allocated there for the communicator, without buffers; 0 for host memory. */
+TUTTI_API tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes);
 
 /* Returns the algorithm and the protocol of this rank's last collective on `comm`, through any of its handles. The
  * strings live as long as the library.

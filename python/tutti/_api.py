@@ -127,6 +127,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "comm_rank": (_handle, _int_out),
     "comm_ranks": (_handle, _int_out),
     "comm_device": (_handle, _int_out),
+    "comm_device_memory": (_handle, _counts),
     "comm_last_choice": (_handle, _text_out, _text_out),
     "comm_last_compression": (_handle, _text_out, POINTER(c_double)),
     "comm_compression_statistics": (_handle, POINTER(CompressionStatisticsStruct)),

@@ -226,6 +226,16 @@ tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks) {
   });
 }
 
+tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes) {
+  return guarded("tutti_comm_device_memory", [&]() -> Status {
+    if (bytes == nullptr) return invalid_argument("bytes is null: pass where to put the number");
+    const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
+    const tutti::DeviceCommunicator* communicator = handle->shared->on_device;
+    *bytes = communicator == nullptr ? 0 : communicator->device_memory_bytes();
+    return {};
+  });
+}
+
 tutti_status tutti_comm_device(tutti_comm comm, int* device) {
   return guarded("tutti_comm_device", [&]() -> Status {
     if (device == nullptr) return invalid_argument("device is null: pass where to put it");

@@ -106,6 +106,13 @@ struct ncclSimInfo_t {
   float estimatedTime;  // us
 };
 
+enum ncclCommMemStat_t : int {
+  ncclStatGpuMemSuspend = 0,
+  ncclStatGpuMemSuspended,
+  ncclStatGpuMemPersist,
+  ncclStatGpuMemTotal
+};
+
 // Ranks at equal distances: first, first + stride, ... Returned by value.
 struct ncclTeam_t {
   int nRanks, rank, stride;

@@ -1,4 +1,6 @@
 // Queries about the library and its communicators.
+#include <cstdint>
+
 #include "src/nccl/communicator.h"
 #include "src/nccl/export.h"
 #include "src/nccl/memory.h"
@@ -21,6 +23,20 @@ ncclResult_t answer(const char* function, const ncclComm* comm, int* number, int
     *number = ask(*communicator);
     return {};
   });
+}
+
+// No memory can be suspended.
+Outcome memory_of(const ncclComm* comm, int statistic, std::uint64_t* value) {
+  if (value == nullptr) return invalid_argument("value is NULL; pass a pointer to a uint64_t");
+  if (statistic < ncclStatGpuMemSuspend || statistic > ncclStatGpuMemTotal)
+    return invalid_argument("stat is " + std::to_string(statistic) +
+                            "; pass ncclStatGpuMemSuspend ... ncclStatGpuMemTotal");
+  Shared communicator;
+  TUTTI_NCCL_CHECK(check_joined(comm, communicator));
+  std::size_t bytes = 0;
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_device_memory(communicator->comm(), &bytes)));
+  *value = statistic == ncclStatGpuMemPersist || statistic == ncclStatGpuMemTotal ? bytes : 0;
+  return {};
 }
 
 }  // namespace
@@ -57,6 +73,10 @@ TUTTI_NCCL_API(ncclResult_t, CommUserRank, ncclComm_t comm, int* rank) {
 
 TUTTI_NCCL_API(ncclResult_t, CommCuDevice, ncclComm_t comm, int* device) {
   return answer("ncclCommCuDevice", comm, device, device_of);
+}
+
+TUTTI_NCCL_API(ncclResult_t, CommMemStats, ncclComm_t comm, int statistic, std::uint64_t* value) {
+  return guarded("ncclCommMemStats", [&] { return memory_of(comm, statistic, value); });
 }
 
 // The log level is read once, at the start.

@@ -33,7 +33,6 @@ TUTTI_NCCL_STUB(CommGetUniqueId, kNoGrow)
 TUTTI_NCCL_GROUPED_STUB(CommGrow, kNoGrow)
 TUTTI_NCCL_STUB(CommSuspend, kNoSuspend)
 TUTTI_NCCL_STUB(CommResume, kNoSuspend)
-TUTTI_NCCL_STUB(CommMemStats, kNoStatistics)
 TUTTI_NCCL_STUB(CommQueryProperties, kNoStatistics)
 
 TUTTI_NCCL_GROUPED_STUB(PutSignal, kNoSignals)

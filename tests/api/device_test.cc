@@ -67,6 +67,10 @@ class DeviceApi : public testing::Test {
 TEST_F(DeviceApi, GroupRunsAllRanksOfThread) {
   int device = -2;
   ASSERT_EQ(tutti_comm_device(comms_[1], &device), tutti_ok);
+  size_t bytes = 0;
+  ASSERT_EQ(tutti_comm_device_memory(comms_[1], &bytes), tutti_ok);
+  EXPECT_GT(bytes, 0U);
+  EXPECT_EQ(tutti_comm_device_memory(comms_[1], nullptr), tutti_invalid_argument);
   EXPECT_EQ(device, 0);
   expect_sum(comms_, kRanks);
   const char *algorithm = nullptr, *protocol = nullptr;

@@ -78,6 +78,10 @@ SAME_FIELD(ncclConfig_t, numRmaCtx);
 SAME_FIELD(ncclConfig_t, maxP2pPeers);
 SAME_FIELD(ncclConfig_t, graphStreamOrdering);
 SAME_NUMBER(ncclTimeout);
+SAME_NUMBER(ncclStatGpuMemSuspend);
+SAME_NUMBER(ncclStatGpuMemSuspended);
+SAME_NUMBER(ncclStatGpuMemPersist);
+SAME_NUMBER(ncclStatGpuMemTotal);
 #endif
 #if NCCL_VERSION_CODE >= 23203
 static_assert(sizeof(ours::ncclCollConfig_t) == sizeof(::ncclCollConfig_t));

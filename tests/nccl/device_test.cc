@@ -277,6 +277,24 @@ TEST(Device, WindowsHaveUserMemory_UntilDeregistered) {
   });
 }
 
+TEST(Device, ReportsMemoryOfCommunicator) {
+  const NcclRanks ranks(kRanks);
+  const auto memory = [&](ncclCommMemStat_t statistic) {
+    uint64_t bytes = 77;
+    NCCL_EXPECT_OK(ncclCommMemStats(ranks[0], statistic, &bytes));
+    return bytes;
+  };
+  EXPECT_GT(memory(ncclStatGpuMemTotal), 0U);
+  EXPECT_EQ(memory(ncclStatGpuMemPersist), memory(ncclStatGpuMemTotal));
+  EXPECT_EQ(memory(ncclStatGpuMemSuspend), 0U);
+  EXPECT_EQ(memory(ncclStatGpuMemSuspended), 0U);
+  uint64_t bytes = 0;
+  EXPECT_EQ(ncclCommMemStats(ranks[0], static_cast<ncclCommMemStat_t>(4), &bytes), ncclInvalidArgument);
+  expect_error_text("stat is 4; pass ncclStatGpuMemSuspend");
+  EXPECT_EQ(ncclCommMemStats(ranks[0], ncclStatGpuMemTotal, nullptr), ncclInvalidArgument);
+  EXPECT_EQ(ncclCommMemStats(nullptr, ncclStatGpuMemTotal, &bytes), ncclInvalidArgument);
+}
+
 TEST(Device, SimulatedGroupsEnqueueNothing) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();

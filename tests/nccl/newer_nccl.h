@@ -7,7 +7,10 @@
 #include "src/nccl/abi.h"
 
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 30, 0)
+using tutti::nccl::ncclCommMemStat_t, tutti::nccl::ncclStatGpuMemPersist, tutti::nccl::ncclStatGpuMemSuspend,
+    tutti::nccl::ncclStatGpuMemSuspended, tutti::nccl::ncclStatGpuMemTotal;
 extern "C" ncclResult_t ncclWinGetUserPtr(ncclComm_t, ncclWindow_t, void**);
+extern "C" ncclResult_t ncclCommMemStats(ncclComm_t, ncclCommMemStat_t, uint64_t*);
 #endif
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 32, 0)
 using ncclConfigExt_t = tutti::nccl::ncclConfigExt_t;

@@ -90,6 +90,8 @@ class DeviceCommunicator final : public Communicator {
   Status deregister_window(WindowHandle window);
   // Number of collectives so far whose plans access peers' memory directly.
   std::uint64_t mapped_calls() const { return mapped_calls_; }
+  // Device memory that this rank has allocated for the communicator. Thread-safe.
+  std::size_t device_memory_bytes() const { return peers_.own_memory().bytes(); }
 
   // Number of polls of the proxy; 0 without a proxy.
   std::uint64_t proxy_rounds() const { return monitor_.proxy_rounds(); }
