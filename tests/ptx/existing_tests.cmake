@@ -40,9 +40,11 @@ endforeach()
 
 # Clients of NCCL pass pageable host memory. A test that sends and receives in one buffer has a data race, which is a fault.
 tutti_on_stand_in(nccl.cuda_collectives LABEL ptx FILTER -*SendAndRecvWithOneBuffer*)
-tutti_on_stand_in(nccl.cuda_shrink LABEL ptx FILTER *)
+foreach(test call_config revoke shrink)
+  tutti_on_stand_in(nccl.cuda_${test} LABEL ptx FILTER *)
+endforeach()
 tutti_on_stand_in(nccl.cuda_compression LABEL ptx_long FILTER *)
-foreach(test collectives shrink compression)
+foreach(test collectives call_config shrink revoke compression)
   tutti_test_environment(ptx.nccl.cuda_${test} TUTTI_PTX_PAGEABLE=1)
 endforeach()
 
