@@ -76,7 +76,6 @@ TUTTI_API const char* tutti_last_error(tutti_comm comm);
 
 /* Sets the calling thread's last error to "function: message" and returns `status`. For libraries on top of Tutti. */
 TUTTI_API tutti_status tutti_report(const char* function, tutti_status status, const char* message);
-
 /* Returns TUTTI_VERSION of the loaded library. */
 TUTTI_API int tutti_version(void);
 
