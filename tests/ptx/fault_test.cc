@@ -33,6 +33,12 @@ TEST(PtxFault, NamesThreadAndPlace_WhenOutOfBounds) {
 
 TEST(PtxFault, NamesSourceLine_WhenKnown) {
   expect_fault(FaultKind::bounds, ".loc 1 42 7\nst.global.u32 [16], %r1;", "copy.cu:42", ".file 1 \"/src/copy.cu\"\n");
+  // A function that the kernel inlines, and one of the toolkit that this function inlines.
+  expect_fault(FaultKind::bounds,
+               ".loc 1 42 7\n.loc 2 5 3, function_name name, inlined_at 1 42 7\n"
+               ".loc 3 8 1, function_name name, inlined_at 2 5 3\nst.global.u32 [16], %r1;",
+               "(word.h:5 < copy.cu:42)",
+               ".file 1 \"/src/copy.cu\"\n.file 2 \"/src/word.h\"\n.file 3 \"/usr/include/atomic.h\"\n");
 }
 
 TEST(PtxFault, IsMisalignedAccess) {

@@ -84,7 +84,7 @@ class Parser {
   std::size_t at_ = 0;
   Function* function_ = nullptr;
   std::vector<Scope> scopes_;
-  std::uint32_t file_ = 0, line_ = 0;  // The latest .loc
+  std::uint32_t location_ = 0;  // The latest .loc
 };
 
 Status Parser::parse_top() {
@@ -122,17 +122,17 @@ void Parser::parse_file() {
 
 // .loc file line column [, function_name label [+ offset], inlined_at file line column]
 void Parser::parse_location() {
-  file_ = static_cast<std::uint32_t>(number());
-  line_ = static_cast<std::uint32_t>(number());
-  number();
+  const auto next = [this] { return static_cast<std::uint32_t>(number()); };
+  const Position at = {next(), next(), next()};
+  Position inlined_at;
   while (take_if(",")) {
-    if (take() != "inlined_at") {
+    if (take() == "inlined_at") {
+      inlined_at = {next(), next(), next()};
+    } else if (take(); take_if("+")) {
       take();
-      if (take_if("+")) take();
-    } else {
-      number(), number(), number();
     }
   }
+  location_ = source_.locations.add(at, inlined_at);
 }
 
 void Parser::skip_section() {
@@ -229,7 +229,7 @@ Status Parser::parse_function(bool is_kernel) {
   parse_limits();
   if (take_if(";")) return {};  // A declaration.
   TUTTI_CHECK_OK(expect("{"));
-  file_ = line_ = 0;
+  location_ = 0;
   scopes_.assign(1, {});
   TUTTI_CHECK_OK(parse_body());
   source_.functions.push_back(std::move(function));
@@ -315,8 +315,7 @@ Status Parser::parse_statement() {
     statement.guard = guard.reg;
   }
   statement.line = tokens_[at_].line;
-  statement.source_file = file_;
-  statement.source_line = line_;
+  statement.location = location_;
   statement.opcode = take();
   while (peek() != ";") {
     if (peek().empty()) return error("the instruction does not end");

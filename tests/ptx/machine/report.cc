@@ -34,21 +34,34 @@ const char* state_of(const Group& group) {
 
 }  // namespace
 
-std::string describe_kernel(const Code& code) {
+std::string demangle(std::string_view name) {
+  const std::string mangled(name);
   int status = 0;
-  char* const plain = abi::__cxa_demangle(code.info->name.c_str(), nullptr, nullptr, &status);
-  std::string result = plain == nullptr ? code.info->name : plain;
+  char* const plain = abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status);
+  std::string result = plain == nullptr ? mangled : plain;
   std::free(plain);
   return result;
 }
 
+std::string describe_kernel(const Code& code) { return demangle(code.info->name); }
+
+std::string describe_statement(const Source& source, const Statement& statement) {
+  constexpr std::size_t kMaxPlaces = 4;
+  const std::string text = "PTX line " + std::to_string(statement.line) + " `" + shorten(statement.text) + "`";
+  std::string places;
+  std::size_t count = 0;
+  for (const Position& each : source.locations.path(statement.location)) {
+    const auto file = source.files.find(each.file);
+    if (each.line == 0 || file == source.files.end() || count == kMaxPlaces) break;
+    const std::string& path = file->second;
+    if (path.find("/include/") != std::string::npos) continue;  // A header of the toolkit.
+    places += (count++ == 0 ? " (" : " < ") + path.substr(path.rfind('/') + 1) + ":" + std::to_string(each.line);
+  }
+  return places.empty() ? text : text + places + ")";
+}
+
 std::string describe_place(const Code& code, std::uint32_t pc) {
-  const Statement& statement = *code.sites[pc].statement;
-  std::string text = "PTX line " + std::to_string(statement.line) + " `" + shorten(statement.text) + "`";
-  const auto file = code.source->files.find(statement.source_file);
-  if (statement.source_line == 0 || file == code.source->files.end()) return text;
-  const std::string& path = file->second;
-  return text + " (" + path.substr(path.rfind('/') + 1) + ":" + std::to_string(statement.source_line) + ")";
+  return describe_statement(*code.source, *code.sites[pc].statement);
 }
 
 std::string describe_thread(const Block& block, std::uint32_t thread) {

@@ -7,9 +7,11 @@
 
 namespace tutti::ptx {
 
-// "PTX line 12 `ld.global.u32 ...` (kernel.cu:34)"
+// "PTX line 12 `ld.global.u32 ...` (inlined.h:34 < kernel.cu:56)", with the calls that were inlined.
+std::string describe_statement(const Source& source, const Statement& statement);
 std::string describe_place(const Code& code, std::uint32_t pc);
 
+std::string demangle(std::string_view name);
 std::string describe_kernel(const Code& code);  // Without the mangling.
 
 // "thread (1,0,0) of block (0,0,0)"

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,9 +33,8 @@ struct Statement {
   std::vector<Operand> operands;
   std::int32_t guard = -1;  // Register, or -1.
   bool guard_negated = false;
-  std::uint32_t line = 0;         // Line of the PTX text.
-  std::uint32_t source_file = 0;  // By .loc; 0: unknown.
-  std::uint32_t source_line = 0;
+  std::uint32_t line = 0;      // Line of the PTX text.
+  std::uint32_t location = 0;  // Index in Source::locations.
   std::string_view text;
 };
 
@@ -44,6 +44,27 @@ struct Storage {
   std::uint32_t bytes = 0, alignment = 1;
   bool is_extern = false;
   std::vector<std::byte> initial;
+};
+
+struct Position {
+  std::uint32_t file = 0, line = 0, column = 0;  // By .loc; line 0: unknown.
+  auto operator<=>(const Position&) const = default;
+};
+
+// The positions of all .loc directives.
+class Locations {
+ public:
+  std::uint32_t add(const Position& at, const Position& inlined_at);
+  // Position, that of the call that was inlined, and so on.
+  std::vector<Position> path(std::uint32_t location) const;
+
+ private:
+  struct Location {
+    Position at;
+    std::uint32_t caller = 0;
+  };
+  std::vector<Location> all_{1};
+  std::map<Position, std::uint32_t> latest_;
 };
 
 struct Function {
@@ -60,6 +81,7 @@ struct Function {
 
 struct Source {
   std::string text, name, target;
+  Locations locations;
   std::vector<Function> functions;
   std::vector<Storage> shared;     // Shared variables of all functions.
   std::vector<Storage> variables;  // .global and .const
