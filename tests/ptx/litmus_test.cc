@@ -151,6 +151,19 @@ TEST(PtxLitmus, FindsRace_WhenOneSideIsWeakened) {
   EXPECT_EQ(run(wait_for("release.cta", "acquire.cta"), 50).races, 50U);
 }
 
+// The reader loads the flag without order, and then executes fences.
+TEST(PtxLitmus, FindsRace_WhenScopeOfAcquireFenceIsTooSmall) {
+  const auto races = [](const std::string& fences) {
+    Litmus litmus = wait_for("release.gpu", "relaxed.gpu");
+    const std::size_t last = litmus.second.rfind("ld.");
+    litmus.second.insert(last, fences);
+    return run(litmus, 20).races;
+  };
+  EXPECT_EQ(races("fence.acq_rel.gpu;\n"), 0U);
+  EXPECT_EQ(races("fence.acq_rel.cta;\n"), 20U);
+  EXPECT_EQ(races("fence.acq_rel.cta;\nfence.acq_rel.gpu;\n"), 0U);
+}
+
 // One access is strong, and still a race.
 TEST(PtxLitmus, FindsRace_BetweenWeakAndStrongAccesses) {
   Litmus litmus = {store("weak", "%d1", 1),
@@ -161,21 +174,45 @@ TEST(PtxLitmus, FindsRace_BetweenWeakAndStrongAccesses) {
   EXPECT_EQ(run(litmus, 20).races, 0U);
 }
 
-// Thread blocks of two devices.
-TEST(PtxLitmus, FindsRace_WhenScopeIsOneDevice) {
-  const auto races = [](const std::string& scope) {
-    MachineOptions options;
-    Lab lab(options);
-    auto* const words = lab.make<std::uint32_t>(32);
-    const std::string begin =  // Waits until both kernels have started.
+// Kernels with the parameter `words` on the given devices: x is %d1, the flag y is %d2. All start before any continues.
+bool races_between(const std::vector<std::pair<int, std::string>>& kernels) {
+  Lab lab;
+  auto* const words = lab.make<std::uint32_t>(32);
+  std::vector<int> started;
+  for (const auto& [device, body] : kernels) {
+    const std::string begin =
         "ld.param.u64 %d1, [words];\nadd.s64 %d2, %d1, 64;\nGO:\nld.relaxed.sys.u32 %r20, [%d2+60];\n"
         "setp.eq.u32 %p5, %r20, 0;\n@%p5 bra GO;\n";
+    started.push_back(lab.start(lab.load(kernel_text(".param .u64 words", begin + body), device), {}, {}, words));
+  }
+  store_release(words + 31, 1U);
+  bool found = false;
+  for (const int each : started) found = lab.wait(each).has_value() || found;
+  return found;
+}
+
+TEST(PtxLitmus, FindsRace_WhenScopeIsOneDevice) {
+  const auto races = [](const std::string& scope) {
     const Litmus litmus = wait_for("release." + scope, "acquire." + scope);
-    const int writer = lab.start(lab.load(kernel_text(".param .u64 words", begin + litmus.first), 0), {}, {}, words);
-    const int reader = lab.start(lab.load(kernel_text(".param .u64 words", begin + litmus.second), 1), {}, {}, words);
+    return races_between({{0, litmus.first}, {1, litmus.second}});
+  };
+  EXPECT_FALSE(races("sys"));
+  EXPECT_TRUE(races("gpu"));
+}
+
+// The end of a kernel does not widen the scope of its releases for a kernel of another device that runs already.
+TEST(PtxLitmus, FindsRace_AfterReleaseOfOneDeviceByEndedKernel) {
+  const auto races = [](const std::string& scope) {
+    Lab lab;
+    auto* const words = lab.make<std::uint32_t>(32);
+    const std::string begin = "ld.param.u64 %d1, [words];\nadd.s64 %d2, %d1, 64;\n";
+    const std::string look = "GO:\nld.relaxed.sys.u32 %r20, [%d2+60];\nsetp.eq.u32 %p5, %r20, 0;\n@%p5 bra GO;\n" +
+                             load("acquire.sys", "%r10", "%d2") + load("weak", "%r11", "%d1");
+    const int reader = lab.start(lab.load(kernel_text(".param .u64 words", begin + look), 1), {}, {}, words);
+    const std::string post = store("weak", "%d1", 1) + store("release." + scope, "%d2", 1);
+    EXPECT_FALSE(lab.run(kernel_text(".param .u64 words", begin + post), {}, {}, words));
     store_release(words + 31, 1U);
-    const bool found = lab.wait(reader).has_value();
-    return found || lab.wait(writer).has_value();
+    return lab.wait(reader).has_value();
   };
   EXPECT_FALSE(races("sys"));
   EXPECT_TRUE(races("gpu"));

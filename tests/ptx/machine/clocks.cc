@@ -96,10 +96,7 @@ ViewRef Clocks::with_self(const ViewRef& view, const Event& now) const {
 }
 
 bool Clocks::in_scope(std::uint32_t block, Scope scope, std::uint32_t other_block, Scope other_scope) const {
-  if (block == other_block) return true;
-  if (scope == Scope::block || other_scope == Scope::block) return false;
-  if (scope == Scope::system && other_scope == Scope::system) return true;
-  return records_[block].device == records_[other_block].device;
+  return scope_of(block, other_block) <= std::min(scope, other_scope);
 }
 
 }  // namespace tutti::ptx

@@ -2,6 +2,7 @@
 // happened in earlier epochs is known to the whole block. Within an epoch, a thread's clock counts its releases.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -63,9 +64,10 @@ class ViewRef {
 
 // State of a thread's synchronization.
 struct ThreadClocks {
-  ViewRef view;     // Never null.
-  ViewRef pending;  // Views that relaxed loads saw; an acquire fence adds them to `view`.
-  ViewRef fenced;   // The view at the last release fence; later relaxed stores publish it.
+  ViewRef view;  // Never null.
+  // Views that relaxed loads saw, by the scope that includes the writer. A fence of this scope adds them to `view`.
+  std::array<ViewRef, 3> pending;
+  ViewRef fenced;  // The view at the last release fence; later relaxed stores publish it.
   Scope fence_scope = Scope::block;
   bool pending_outside = false;
   std::uint32_t clock = 1;
@@ -103,6 +105,12 @@ class Clocks {
   // True if the block's launch ended at or before the stamp.
   bool is_known(std::uint32_t block, std::uint64_t ended) const {
     return records_[block].ended != 0 && records_[block].ended <= ended;
+  }
+
+  // The smallest scope that includes both blocks.
+  Scope scope_of(std::uint32_t block, std::uint32_t other_block) const {
+    if (block == other_block) return Scope::block;
+    return records_[block].device == records_[other_block].device ? Scope::device : Scope::system;
   }
 
   // True if two accesses with these scopes synchronize.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "tests/ptx/machine/words.h"
 
@@ -144,7 +145,8 @@ void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t l
   const Publication* const found = shadow.at(address).published ? shadow.find_publication(address) : nullptr;
   if (found != nullptr && found->value == value) {
     if (!found->view || !clocks_.in_scope(found->block, found->scope, access.block.number, scope)) return;
-    ViewRef& view = now ? thread.view : thread.pending;
+    const auto needed = static_cast<std::size_t>(clocks_.scope_of(found->block, access.block.number));
+    ViewRef& view = now ? thread.view : thread.pending[needed];
     view = clocks_.join(view, found->view);
     return;
   }
@@ -230,10 +232,10 @@ void GlobalMemory::fence(Block& block, std::uint32_t warp, std::uint32_t mask, c
   for (std::uint32_t left = mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
     ThreadClocks& thread = block.warps[warp].threads[lane];
-    if (thread.pending) thread.view = clocks_.join(thread.view, thread.pending);
-    if (thread.pending_outside && in.scope == Scope::system) thread.view = clocks_.join(thread.view, outside_);
-    thread.pending = {};
-    thread.pending_outside = false;
+    for (std::size_t scope = 0; scope <= static_cast<std::size_t>(in.scope); ++scope)
+      thread.view = clocks_.join(thread.view, std::exchange(thread.pending[scope], {}));
+    if (in.scope == Scope::system && std::exchange(thread.pending_outside, false))
+      thread.view = clocks_.join(thread.view, outside_);
     if (in.order == Order::sequential) {
       View view = *thread.view;
       view.references = 0;
