@@ -88,8 +88,10 @@ std::string exchange(const std::string& barrier, const std::string& with) {
   return text.replace(text.find("WITH"), 4, with);
 }
 
-std::optional<Fault> fault_of(const std::string& body) {
-  Lab lab;
+std::optional<Fault> fault_of(const std::string& body, std::uint64_t seed = 1) {
+  MachineOptions options;
+  options.seed = seed;
+  Lab lab(options);
   return lab.run(kernel_text("", "mov.u32 %r1, %tid.x;\n" + body, kTable), {}, {128, 1, 1});
 }
 
@@ -101,6 +103,28 @@ TEST(PtxWarp, OrdersSharedMemoryByBarrier) {
   EXPECT_FALSE(fault_of(exchange("bar.warp.sync -1;", "7")));
   EXPECT_FALSE(fault_of(
       exchange("setp.lt.u32 %p1, %r1, 64;\n@%p1 bra A;\nbar.sync 2, 64;\nbra B;\nA:\nbar.sync 1, 64;\nB:", "40")));
+}
+
+// Threads below 64 arrive at a barrier for which the others wait.
+TEST(PtxWarp, OrdersOnlyWaitingThreads_WhenOthersArrive) {
+  const std::string begin =
+      "mov.u32 %r3, table;\nmad.lo.s32 %r4, %r1, 4, %r3;\nxor.b32 %r5, %r4, 256;\n"
+      "st.shared.u32 [%r4], %r1;\nbar.sync 0;\n";
+  const std::string store = "st.shared.u32 [%r4], %r1;\n", load = "ld.shared.u32 %r2, [%r5];\n";
+  const std::string arrive = "bar.arrive 1, 128;\n", wait = "bar.sync 1, 128;\n";
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto fault = [&](const std::string& arriving, const std::string& waiting) {
+      return fault_of(
+          begin + "setp.lt.u32 %p1, %r1, 64;\n@%p1 bra ARRIVE;\n" + waiting + "bra END;\nARRIVE:\n" + arriving + "END:",
+          seed);
+    };
+    EXPECT_FALSE(fault(store + arrive, wait + load));
+    for (const auto& race : {fault(arrive + load, store + wait), fault(arrive + store, wait + load),
+                             fault(store + arrive + store, wait + load)}) {
+      ASSERT_TRUE(race) << "seed " << seed;
+      EXPECT_EQ(race->kind, FaultKind::race) << race->text;
+    }
+  }
 }
 
 // A barrier shows stores to the thread block while other blocks do not see them yet.

@@ -84,7 +84,8 @@ struct Barrier {
   std::uint32_t arrived = 0, expected = 0;  // Threads.
   std::uint32_t trues = 0;                  // Threads whose predicate is true.
   std::uint8_t action = 0;
-  std::vector<std::uint32_t> arrivals;  // Mask of each warp; empty: no thread has arrived.
+  std::vector<std::uint32_t> waiting;  // Mask of each warp; empty: no thread has arrived.
+  ViewRef before;                      // Knowledge of threads that do not wait, at their arrival; null: all wait.
 };
 
 struct Block {

@@ -66,6 +66,7 @@ class Executor {
   bool barrier(const Instruction& in);
   bool gather_warp(const Instruction& in);
   void complete_barrier(std::uint32_t number);
+  void note_arrival(Barrier& barrier);
   void order_block(const Barrier& barrier);
   bool rendezvous(const Instruction& in);
   std::uint32_t complete_members(const Instruction& in, std::uint32_t& waiting);

@@ -67,8 +67,9 @@ bool Executor::barrier(const Instruction& in) {
       raise(FaultKind::barrier, "a barrier for " + std::to_string(expected) + " threads; allowed are multiples of 32");
   }
   Barrier& barrier = block_->barriers[number];
-  if (barrier.arrivals.empty()) {
-    barrier.arrivals.assign(block_->warps.size(), 0);
+  if (barrier.waiting.empty()) {
+    barrier.waiting.assign(block_->warps.size(), 0);
+    barrier.before = {};
     barrier.arrived = barrier.trues = 0;
     barrier.expected = expected;
     barrier.action = in.action;
@@ -87,13 +88,14 @@ bool Executor::barrier(const Instruction& in) {
     barrier.trues += ones(predicate & mask_);
   }
   barrier.arrived += ones(mask_);
-  barrier.arrivals[warp_index_] |= mask_;
   if (barrier.arrived > barrier.expected)
     raise(FaultKind::barrier,
           std::to_string(barrier.arrived) + " threads arrived at a barrier for " + std::to_string(barrier.expected));
   if (action == BarrierAction::arrive) {
+    note_arrival(barrier);
     ++group().pc;
   } else {
+    barrier.waiting[warp_index_] |= mask_;
     group().state = Group::State::barrier;
     group().barrier = static_cast<std::uint8_t>(number);
   }
@@ -123,17 +125,29 @@ void Executor::complete_barrier(std::uint32_t number) {
     }
   }
   lanes_ = saved;
-  barrier.arrivals.clear();
+  barrier.waiting.clear();
+}
+
+// The threads do not wait: what they did happens before what waiting threads do after the barrier, and not the reverse.
+void Executor::note_arrival(Barrier& barrier) {
+  const Clocks& clocks = memory_.clocks();
+  for (std::uint32_t left = mask_; left != 0; left &= left - 1) {
+    const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+    ThreadClocks& thread = warp_->threads[lane];
+    const ViewRef own = clocks.with_self(thread.view, memory_.event_of(*block_, warp_index_, lane));
+    barrier.before = clocks.join(barrier.before, own);
+    ++thread.clock;
+  }
 }
 
 // Accesses before the barrier happen before accesses after it.
 void Executor::order_block(const Barrier& barrier) {
-  const bool whole = barrier.expected == block_->threads;
+  const bool whole = barrier.expected == block_->threads && !barrier.before;
   View self;
   if (whole) self.blocks.push_back({block_->number, block_->epoch + 1});
-  ViewRef joined, last;
+  ViewRef joined = barrier.before, last;
   for (std::uint32_t w = 0; w < block_->warps.size(); ++w) {
-    for (std::uint32_t left = barrier.arrivals[w]; left != 0; left &= left - 1) {
+    for (std::uint32_t left = barrier.waiting[w]; left != 0; left &= left - 1) {
       const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
       ThreadClocks& thread = block_->warps[w].threads[lane];
       if (!(thread.view == last)) joined = memory_.clocks().join(joined, thread.view);
@@ -145,7 +159,7 @@ void Executor::order_block(const Barrier& barrier) {
   joined = memory_.clocks().join(joined, ViewRef(std::move(self)));
   if (whole) ++block_->epoch;
   for (std::uint32_t w = 0; w < block_->warps.size(); ++w) {
-    for (std::uint32_t left = barrier.arrivals[w]; left != 0; left &= left - 1)
+    for (std::uint32_t left = barrier.waiting[w]; left != 0; left &= left - 1)
       block_->warps[w].threads[static_cast<std::size_t>(__builtin_ctz(left))].view = joined;
   }
 }
