@@ -61,6 +61,7 @@ enum class Kind : std::uint8_t {
   check_written,  // Faults if the register r[0] was not written; the mask is in r[1].
   mark_written,
   clear_written,
+  trace,  // Notes that the statement executes.
   trap,
 };
 

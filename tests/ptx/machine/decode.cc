@@ -76,6 +76,10 @@ Status Decoder::decode(std::uint32_t index) {
   draft_.statement = index;
   draft_.guard = statement_->guard;
   draft_.in.guard_negated = statement_->guard_negated;
+  if (statement_->is_traced) {
+    drafts_.push_back(draft_);
+    drafts_.back().in.kind = Kind::trace;
+  }
   parts_.clear();
   for (std::string_view rest = statement_->opcode; !rest.empty();) {
     const std::size_t dot = rest.find('.');

@@ -120,6 +120,10 @@ bool Executor::step() {
     case Kind::check_written: check_written(in); break;
     case Kind::mark_written: *lanes_.out<std::uint32_t>(in.r[1]) |= mask_; break;
     case Kind::clear_written: *lanes_.out<std::uint32_t>(in.r[1]) &= ~mask_; break;
+    case Kind::trace:
+      if (mask_ != 0 && traced_.insert(code_->sites[pc_].statement).second)
+        note_execution(*code_->source, *code_->sites[pc_].statement);
+      break;
     case Kind::trap:
       if (mask_ != 0) raise(FaultKind::trap, "executes trap");
       break;

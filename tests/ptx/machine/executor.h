@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_set>
 
 #include "tests/ptx/machine/block.h"
 #include "tests/ptx/machine/global_memory.h"
@@ -93,6 +94,7 @@ class Executor {
   Lanes lanes_;
   std::uint64_t instructions_ = 0, warp_instructions_ = 0, events_ = 0;
   std::uint64_t clock_base_ = 0, clock_instructions_ = 0;
+  std::unordered_set<const Statement*> traced_;
 };
 
 }  // namespace tutti::ptx

@@ -12,7 +12,8 @@ Source::~Source() = default;
 Program::Program(std::unique_ptr<Source> source) : source_(std::move(source)) {}
 Program::~Program() = default;
 
-Result<std::shared_ptr<const Program>> Program::parse(std::string_view text, std::string name) {
+Result<std::shared_ptr<const Program>> Program::parse(std::string_view text, std::string name,
+                                                      const Mutation& mutation) {
   const std::size_t begin = text.find(".version");
   if (begin == std::string_view::npos) return invalid_argument(name + " contains no PTX: it has no .version");
   text = text.substr(begin);
@@ -20,6 +21,7 @@ Result<std::shared_ptr<const Program>> Program::parse(std::string_view text, std
   source->text = text.substr(0, text.find('\0'));
   source->name = std::move(name);
   TUTTI_CHECK_OK(parse_source(*source));
+  TUTTI_CHECK_OK(mutate_source(*source, mutation));
   TUTTI_CHECK_OK(decode_source(*source));
   return std::shared_ptr<const Program>(new Program(std::move(source)));
 }

@@ -36,12 +36,19 @@ struct VariableInfo {
 struct Code;    // Instructions of a kernel.
 struct Source;  // The parsed text.
 
+// Weakens a program, to measure what the machine finds. Mutants are numbered from 0, in the order of the text.
+struct Mutation {
+  std::string mutant;    // "<first kernel of the text>#<number>". Empty, or of another text: none.
+  std::string executed;  // File that gets a line for each mutant, and one more when its instruction first executes.
+};
+
 // Immutable and thread-safe.
 class Program {
  public:
   // `text`: from .version to NUL or the end; leading text is skipped. Blanks and newlines may be collapsed. Fails with
   // the line and text of the first instruction that the machine does not know. `name` is for messages.
-  static Result<std::shared_ptr<const Program>> parse(std::string_view text, std::string name);
+  static Result<std::shared_ptr<const Program>> parse(std::string_view text, std::string name,
+                                                      const Mutation& mutation = {});
   ~Program();
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

@@ -35,6 +35,7 @@ struct Statement {
   bool guard_negated = false;
   std::uint32_t line = 0;      // Line of the PTX text.
   std::uint32_t location = 0;  // Index in Source::locations.
+  bool is_traced = false;      // See Mutation::executed.
   std::string_view text;
 };
 
@@ -79,8 +80,25 @@ struct Function {
   std::uint32_t threads_max = 1024;
 };
 
+// How a statement that orders memory or threads is weakened.
+enum class Weakening : std::uint8_t {
+  release,  // Becomes relaxed.
+  acquire,  // Becomes relaxed.
+  fence,    // Is removed.
+  order,    // A sequentially consistent fence becomes one of release and acquire.
+  barrier,  // Is removed. A reduction returns the thread's own predicate.
+  mask,     // A constant member mask loses its last thread. A mask in a register becomes that of all threads.
+};
+
+struct Mutant {
+  std::size_t function = 0, statement = 0;  // Indexes.
+  Weakening weakening = Weakening::release;
+};
+
 struct Source {
   std::string text, name, target;
+  std::string executed;  // Mutation::executed
+  std::vector<Mutant> mutants;
   Locations locations;
   std::vector<Function> functions;
   std::vector<Storage> shared;     // Shared variables of all functions.
@@ -98,5 +116,11 @@ struct Source {
 
 // Fills functions, variables and files from source.text.
 Status parse_source(Source& source);
+
+// Fills source.mutants and applies the mutation.
+Status mutate_source(Source& source, const Mutation& mutation);
+
+// Appends a line to source.executed for each mutant of the statement.
+void note_execution(const Source& source, const Statement& statement);
 
 }  // namespace tutti::ptx

@@ -142,6 +142,11 @@ ptx::MachineOptions machine_options() {
   return options;
 }
 
+ptx::Mutation mutation() {
+  const Environment environment = Environment::of_process();
+  return {environment.get("TUTTI_PTX_MUTANT").value_or(""), environment.get("TUTTI_PTX_EXECUTED").value_or("")};
+}
+
 }  // namespace
 
 ptx::Machine& machine() {
@@ -186,7 +191,7 @@ LoadedKernel load(Lock& lock, Kernel& kernel, int device) {
   Binary& binary = *kernel.binary;
   if (binary.program == nullptr) {
     auto parsed = ptx::Program::parse(binary.image.substr(std::min(binary.image.find(".version"), binary.image.size())),
-                                      kernel.name);
+                                      kernel.name, mutation());
     if (!parsed.ok()) return refused(cudaErrorInvalidKernelImage, std::move(parsed).status().message());
     binary.program = std::move(parsed).value();
   }
