@@ -6,4 +6,7 @@ tutti_test(runtime_processes_test.cc LINKS tutti_ptx_runtime tutti_base bootstra
 tutti_test(runtime_kernels_test.cc LINKS tutti_ptx_runtime tutti_base bootstrap_processes LABELS ptx)
 target_sources(ptx_runtime_kernels_test PRIVATE runtime_kernels.cu)
 target_compile_options(ptx_runtime_kernels_test PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr>)
+tutti_test_again(ptx.unknown_setting OF ptx.runtime_streams LABELS ptx ENVIRONMENT TUTTI_PTX_SEEDS=1
+                 ARGUMENTS --gtest_filter=*RunsWorkInOrder)
+tutti_test_properties(ptx.unknown_setting PROPERTIES PASS_REGULAR_EXPRESSION "TUTTI_PTX_SEEDS is no setting")
 include(existing_tests.cmake)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 #include "src/base/config.h"
 #include "tests/ptx/runtime/errors.h"
@@ -31,7 +32,21 @@ int number(const Environment& environment, const char* name, int fallback, int m
   return value ? std::clamp(std::atoi(value->c_str()), 1, most) : fallback;
 }
 
+constexpr std::string_view kPrefix = "TUTTI_PTX_";
+constexpr std::string_view kSettings[] = {"DEADLOCK_MS", "DEVICES",  "EXECUTED", "LINKS", "MPS",   "MULTIPROCESSORS",
+                                          "MUTANT",      "PAGEABLE", "RACES",    "SEED",  "WAITS", "WEAK"};
+
+void report_unknown(const Environment& environment) {
+  for (const auto& [name, value] : environment.variables()) {
+    if (!name.starts_with(kPrefix)) continue;
+    const std::string_view rest = std::string_view(name).substr(kPrefix.size());
+    if (std::find(std::begin(kSettings), std::end(kSettings), rest) != std::end(kSettings)) continue;
+    report("%s is no setting and has no effect; tests/ptx/runtime/README.md lists the settings", name.c_str());
+  }
+}
+
 NodeOptions from(const Environment& environment) {
+  report_unknown(environment);
   NodeOptions options;
   options.devices = number(environment, "TUTTI_PTX_DEVICES", options.devices, kMaxDevices);
   options.links = static_cast<Links>(choice(environment, "TUTTI_PTX_LINKS", {"nvlink", "pcie", "mixed"}, 0));
