@@ -128,6 +128,40 @@ TEST(PtxLitmus, ReadsItsOwnStores) {
   EXPECT_TRUE(outcomes.contain(5, 9));
 }
 
+// Eight threads store a line of 128 bytes by one volatile access; its last word is the flag. The last thread of the
+// other block waits for the flag by `look`. After a vote and `after`, all read the line. Returns whether one read an
+// old word.
+bool reads_old_line(const std::string& look, const std::string& after) {
+  const std::string text = kernel_text(
+      ".param .u64 words, .param .u64 out",
+      "ld.param.u64 %d1, [words];\nld.param.u64 %d3, [out];\nmov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\n"
+      "mad.wide.u32 %d2, %r1, 16, %d1;\nmad.wide.u32 %d4, %r1, 8, %d3;\nmov.u64 %d5, 1;\n"
+      "setp.eq.u32 %p1, %r2, 1;\n@%p1 bra READ;\nst.volatile.global.v2.u64 [%d2], {%d5, %d5};\nbra END;\nREAD:\n"
+      "setp.ne.u32 %p2, %r1, 7;\n@%p2 bra VOTE;\nAGAIN:\nld." +
+          look + ".sys.u64 %d6, [%d1+120];\nsetp.eq.u64 %p3, %d6, 0;\n@%p3 bra AGAIN;\nVOTE:\n" +
+          "vote.sync.all.pred %p4, %p1, 255;\n" + after +
+          "\nld.volatile.global.v2.u64 {%d7, %d8}, [%d2];\nand.b64 %d7, %d7, %d8;\nst.global.u64 [%d4], %d7;\nEND:");
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    MachineOptions options;
+    options.seed = seed;
+    Lab lab(options);
+    auto* const words = lab.make<std::uint64_t>(16);
+    auto* const out = lab.make<std::uint64_t>(8);
+    const auto fault = lab.run(text, {2, 1, 1}, {8, 1, 1}, words, out);
+    EXPECT_FALSE(fault) << fault->text;
+    for (int i = 0; i < 8; ++i) {
+      if (out[i] != 1) return true;
+    }
+  }
+  return false;
+}
+
+TEST(PtxLitmus, ReadsWholeLine_AfterAcquireOfItsFlag) {
+  EXPECT_FALSE(reads_old_line("acquire", "bar.warp.sync 255;"));
+  EXPECT_TRUE(reads_old_line("relaxed", "bar.warp.sync 255;"));
+  EXPECT_TRUE(reads_old_line("acquire", ""));
+}
+
 // The reader waits for the flag, then reads the weak data.
 Litmus wait_for(const std::string& post, const std::string& look) {
   return {store("weak", "%d1", 1) + store(post, "%d2", 1),

@@ -15,10 +15,6 @@ std::string hexadecimal(std::uint64_t value) {
   return text;
 }
 
-bool acquires(Order order) {
-  return order == Order::acquire || order == Order::acquire_release || order == Order::sequential;
-}
-
 std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
 }  // namespace
@@ -193,7 +189,6 @@ void GlobalMemory::load_lane(Access& access, std::uint32_t lane) {
   if (!access.block.buffer.stores.empty() && load_pending(access, lane)) return;
   if (load_stale(access, lane)) return;
   if (!is_strong(in.order)) return;
-  if (options_.loads_stale) see_newest(access, lane);
   if (in.count == 1 && in.bytes <= 8) acquire(access, shadow_, lane, data[0]);
   access.warp.polled_address = access.addresses[lane];
   access.warp.polled_value = data[0];

@@ -42,6 +42,9 @@ struct Access {
 };
 
 inline bool is_strong(Order order) { return order != Order::weak; }
+inline bool acquires(Order order) {
+  return order == Order::acquire || order == Order::acquire_release || order == Order::sequential;
+}
 
 // Values that stores overwrote recently. A load that is not ordered after the store may still return them.
 struct Overwritten {
@@ -96,10 +99,12 @@ class GlobalMemory {
   void load_lane(Access& access, std::uint32_t lane);
   bool load_pending(Access& access, std::uint32_t lane);
   bool load_stale(Access& access, std::uint32_t lane);
-  void see_newest(const Access& access, std::uint32_t lane);
+  bool load_old(const Access& access, std::uint32_t lane, std::uint64_t address, std::uint64_t& data);
+  void see_newest(const Block& block, std::uint64_t address);
   bool may_skip(const Overwritten& value, const Event& now, const View& view) const;
   void drain(Block& block, std::size_t index, std::uint32_t mask);
   void drain_lane(Block& block, PendingStore& store, std::uint32_t lane);
+  void publish(const Block& block, const PendingStore& store, std::uint32_t lane);
   void drain_overlapping(Block& block, std::uint64_t address, std::uint32_t bytes);
   void remember(std::uint64_t address, std::uint64_t granule, const Event& writer);
   void remove_empty(Block& block);

@@ -116,19 +116,33 @@ void GlobalMemory::drain_lane(Block& block, PendingStore& store, std::uint32_t l
                         static_cast<std::uint16_t>(store.warp * 32 + lane)};
   std::uint64_t old[4] = {};
   load_words({address, store.bytes, false}, old, std::memory_order_relaxed);
-  if (options_.loads_stale && store.bytes <= 8) remember(address, load_granule(address), writer);
-  const bool published = !store.views.empty() && store.views[lane];
+  if (options_.loads_stale && (store.bytes <= 8 || store.is_whole)) {
+    for (unsigned done = 0; done < store.bytes; done += 8)
+      remember(address + done, load_granule(address + done), writer);
+  }
   const auto order = store.is_strong ? std::memory_order_release : std::memory_order_relaxed;
   store_words({address, store.bytes, store.unit == 16}, store.data[lane].data(), order);
   ++stores_;
   std::uint64_t now[4] = {};
   load_words({address, store.bytes, false}, now, std::memory_order_relaxed);
   if (std::memcmp(old, now, sizeof now) != 0) ++changes_;
-  if (!store.is_strong || store.bytes > 8) return;
-  shadow_.at(address).published = true;
-  const std::uint64_t mask = store.bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * store.bytes)) - 1;
-  shadow_.publish(address) = {store.data[lane][0] & mask, published ? store.views[lane] : ViewRef(), store.scope,
-                              block.number};
+  if (store.is_strong) publish(block, store, lane);
+}
+
+// A thread that acquires the flag of a line, which a warp stored by volatile stores, sees the whole line.
+void GlobalMemory::publish(const Block& block, const PendingStore& store, std::uint32_t lane) {
+  ViewRef view = store.views.empty() ? ViewRef() : store.views[lane];
+  if (store.is_whole) {
+    View line;
+    line.floor = stores_;
+    view = clocks_.join(view, ViewRef(std::move(line)));
+  }
+  const std::uint64_t mask = store.bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * store.bytes)) - 1;
+  for (unsigned done = 0; done < store.bytes; done += 8) {
+    const std::uint64_t address = store.addresses[lane] + done;
+    shadow_.at(address).published = true;
+    shadow_.publish(address) = {store.data[lane][done / 8] & mask, view, store.scope, block.number};
+  }
 }
 
 void GlobalMemory::drain(Block& block, std::size_t index, std::uint32_t mask) {
@@ -212,12 +226,23 @@ bool GlobalMemory::may_skip(const Overwritten& value, const Event& now, const Vi
   return !clocks_.ordered(value.writer, now, view);
 }
 
-// Returns an old value now and then. Volatile and acquire loads return the newest one.
+// Returns an old value now and then. Acquire loads return the newest one.
 bool GlobalMemory::load_stale(Access& access, std::uint32_t lane) {
   const Instruction& in = access.in;
-  if (!options_.loads_stale || in.bytes > 8 || in.count != 1) return false;
-  if (in.order != Order::weak && in.order != Order::relaxed) return false;
-  const std::uint64_t address = access.addresses[lane];
+  if (!options_.loads_stale) return false;
+  const bool may = !acquires(in.order) && (in.count == 1 ? in.bytes <= 8 : in.bytes == 8);
+  bool stale = false;
+  for (unsigned done = 0; done < in.bytes * in.count; done += 8) {
+    const std::uint64_t address = access.addresses[lane] + done;
+    const bool old = may && load_old(access, lane, address, access.data[lane][done / 8]);
+    if (!old && is_strong(in.order)) see_newest(access.block, address);
+    stale = stale || old;
+  }
+  if (stale) ++stale_loads_;
+  return stale;
+}
+
+bool GlobalMemory::load_old(const Access& access, std::uint32_t lane, std::uint64_t address, std::uint64_t& data) {
   std::uint16_t index = shadow_.at(address).history;
   if (index == 0 || !random_.one_in(4)) return false;
   const Event now = event_of(access.block, access.warp_index, lane);
@@ -231,27 +256,25 @@ bool GlobalMemory::load_stale(Access& access, std::uint32_t lane) {
     if (random_.one_in(2)) break;
   }
   if (chosen == nullptr) return false;
-  access.data[lane][0] = chosen->value >> (8 * (address & 7));
-  if (in.bytes < 8) access.data[lane][0] &= (std::uint64_t{1} << (8 * in.bytes)) - 1;
+  data = chosen->value >> (8 * (address & 7));
+  if (access.in.bytes < 8) data &= (std::uint64_t{1} << (8 * access.in.bytes)) - 1;
   Overwritten& older = history_[chosen->older];
   if (chosen->older != 0 && older.granule == chosen->granule && older.number < chosen->number &&
       older.seen_by < older.seen.size()) {
     older.seen[older.seen_by++] = now.block;
   }
-  ++stale_loads_;
   return true;
 }
 
 // The thread block must not return to older values of this word.
-void GlobalMemory::see_newest(const Access& access, std::uint32_t lane) {
-  const std::uint64_t address = access.addresses[lane];
+void GlobalMemory::see_newest(const Block& block, std::uint64_t address) {
   const std::uint16_t index = shadow_.at(address).history;
   Overwritten& entry = history_[index];
   if (index == 0 || entry.granule != (address & ~7ULL) || entry.seen_by == entry.seen.size()) return;
   for (std::uint8_t i = 0; i < entry.seen_by; ++i) {
-    if (entry.seen[i] == access.block.number) return;
+    if (entry.seen[i] == block.number) return;
   }
-  entry.seen[entry.seen_by++] = access.block.number;
+  entry.seen[entry.seen_by++] = block.number;
 }
 
 }  // namespace tutti::ptx
