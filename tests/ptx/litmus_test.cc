@@ -252,6 +252,23 @@ TEST(PtxLitmus, FindsRace_AfterReleaseOfOneDeviceByEndedKernel) {
   EXPECT_TRUE(races("gpu"));
 }
 
+// The reader acquires a word of the host before and after it waits for the flag. The word does not change.
+TEST(PtxLitmus, FindsRace_WhenOnlyUnchangedWordIsAcquired) {
+  const auto races = [](const std::string& look) {
+    const std::string word = load("acquire.sys", "%r12", "%d2+32");
+    const std::string ready = store("relaxed.sys", "%d2+40", 1);
+    const std::string wait = "AGAIN:\n" + load("relaxed.sys", "%r10", "%d2+40") +
+                             "setp.eq.u32 %p2, %r10, 0;\n"
+                             "@%p2 bra AGAIN;\n";
+    const Litmus litmus = wait_for("release.sys", look);
+    std::string reader = word + ready + litmus.second;
+    reader.insert(reader.rfind("ld."), word);
+    return races_between({{0, wait + litmus.first}, {0, reader}});
+  };
+  EXPECT_FALSE(races("acquire.sys"));
+  EXPECT_TRUE(races("relaxed.sys"));
+}
+
 // The kernel sends a message, waits for an answer and copies it.
 std::string talk(const std::string& release) {
   return kernel_text(".param .u64 words",

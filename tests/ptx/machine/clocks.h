@@ -69,7 +69,6 @@ struct ThreadClocks {
   std::array<ViewRef, 3> pending;
   ViewRef fenced;  // The view at the last release fence; later relaxed stores publish it.
   Scope fence_scope = Scope::block;
-  bool pending_outside = false;
   std::uint32_t clock = 1;
 };
 
@@ -107,9 +106,10 @@ class Clocks {
     return records_[block].ended != 0 && records_[block].ended <= ended;
   }
 
-  // The smallest scope that includes both blocks.
+  // The smallest scope that includes both blocks. Block 0 is the host or another process.
   Scope scope_of(std::uint32_t block, std::uint32_t other_block) const {
     if (block == other_block) return Scope::block;
+    if (block == 0 || other_block == 0) return Scope::system;
     return records_[block].device == records_[other_block].device ? Scope::device : Scope::system;
   }
 

@@ -136,25 +136,27 @@ void GlobalMemory::check_race(Access& access, Shadow& shadow, std::uint32_t lane
 void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t lane, std::uint64_t value) {
   ThreadClocks& thread = access.warp.threads[lane];
   const std::uint64_t address = access.addresses[lane];
-  const bool now = acquires(access.in.order);
   const Scope scope = access.in.order == Order::volatile_ ? Scope::system : access.in.scope;
-  const Publication* const found = shadow.at(address).published ? shadow.find_publication(address) : nullptr;
-  if (found != nullptr && found->value == value) {
-    if (!found->view || !clocks_.in_scope(found->block, found->scope, access.block.number, scope)) return;
-    const auto needed = static_cast<std::size_t>(clocks_.scope_of(found->block, access.block.number));
-    ViewRef& view = now ? thread.view : thread.pending[needed];
-    view = clocks_.join(view, found->view);
-    return;
+  const Publication* found = shadow.at(address).published ? shadow.find_publication(address) : nullptr;
+  if (found == nullptr || found->value != value) {
+    if (&shadow != &shadow_) return;
+    found = publish_outside(address, value);
   }
-  if (&shadow != &shadow_ || scope != Scope::system) return;
-  if (!now) {
-    thread.pending_outside = true;
-    return;
-  }
-  View view = *clocks_.join(thread.view, outside_);
+  if (!found->view || !clocks_.in_scope(found->block, found->scope, access.block.number, scope)) return;
+  const auto needed = static_cast<std::size_t>(clocks_.scope_of(found->block, access.block.number));
+  ViewRef& view = acquires(access.in.order) ? thread.view : thread.pending[needed];
+  view = clocks_.join(view, found->view);
+}
+
+// The host or another process stored the value, at the latest now.
+const Publication* GlobalMemory::publish_outside(std::uint64_t address, std::uint64_t value) {
+  View view = *outside_;
   view.references = 0;
   view.floor = stores_;
-  thread.view = ViewRef(std::move(view));
+  shadow_.at(address).published = true;
+  Publication& publication = shadow_.publish(address);
+  publication = {value, ViewRef(std::move(view)), Scope::system, 0};
+  return &publication;
 }
 
 ViewRef GlobalMemory::published_by(const Access& access, std::uint32_t lane, Scope& scope) {
@@ -229,8 +231,6 @@ void GlobalMemory::fence(Block& block, std::uint32_t warp, std::uint32_t mask, c
     ThreadClocks& thread = block.warps[warp].threads[lane];
     for (std::size_t scope = 0; scope <= static_cast<std::size_t>(in.scope); ++scope)
       thread.view = clocks_.join(thread.view, std::exchange(thread.pending[scope], {}));
-    if (in.scope == Scope::system && std::exchange(thread.pending_outside, false))
-      thread.view = clocks_.join(thread.view, outside_);
     if (in.order == Order::sequential) {
       View view = *thread.view;
       view.references = 0;

@@ -105,6 +105,7 @@ class GlobalMemory {
   void drain(Block& block, std::size_t index, std::uint32_t mask);
   void drain_lane(Block& block, PendingStore& store, std::uint32_t lane);
   void publish(const Block& block, const PendingStore& store, std::uint32_t lane);
+  const Publication* publish_outside(std::uint64_t address, std::uint64_t value);
   void drain_overlapping(Block& block, std::uint64_t address, std::uint32_t bytes);
   void remember(std::uint64_t address, std::uint64_t granule, const Event& writer);
   void remove_empty(Block& block);

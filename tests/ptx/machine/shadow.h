@@ -39,7 +39,7 @@ struct Publication {
   std::uint64_t value = 0;
   ViewRef view;  // Knowledge of a reader of the value; null after a relaxed store.
   Scope scope = Scope::block;
-  std::uint32_t block = 0;
+  std::uint32_t block = 0;  // 0: the host or another process.
 };
 
 class Shadow {
