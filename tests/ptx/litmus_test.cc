@@ -108,6 +108,7 @@ TEST(PtxLitmus, ReadsOldValues_WithoutFence) {
     return outcomes.contain(0, 0);
   };
   EXPECT_TRUE(both_old(""));
+  EXPECT_TRUE(both_old("fence.acq_rel.sys;\n"));
   EXPECT_FALSE(both_old("fence.sc.sys;\n"));
   EXPECT_FALSE(both_old("membar.sys;\n"));
 }

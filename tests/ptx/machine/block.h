@@ -36,6 +36,7 @@ struct PendingStore {
   bool shown_to_block = false;  // After a barrier.
   Scope scope = Scope::block;
   std::uint32_t epoch = 0;
+  std::uint32_t fences = 0;         // StoreBuffer::fences at the store.
   std::uint64_t low = 0, high = 0;  // All bytes are in [low, high).
   std::array<std::uint64_t, 32> addresses;
   std::array<std::array<std::uint64_t, 4>, 32> data;
@@ -50,6 +51,7 @@ struct StoreBuffer {
   std::vector<std::unique_ptr<PendingStore>> spare;
   std::array<std::uint16_t, kFilter> filter{};  // Pending parts by hash of their granule.
   std::uint32_t capacity = 16;
+  std::uint32_t fences = 0;  // That the block executed, except those of sequential consistency, which empty the buffer.
   static std::uint32_t hash(std::uint64_t address) {
     return static_cast<std::uint32_t>((address >> 3) * 0x9e3779b1U >> 8) % kFilter;
   }

@@ -203,7 +203,9 @@ void GlobalMemory::atomic(Access& access, std::uint32_t lane) {
   if (options_.detects_races) check_race(access, shadow_, lane, true);
   Scope scope = in.scope;
   const ViewRef view = published_by(access, lane, scope);
-  if (view) drain_visible(access.block, access.warp_index, 1U << lane);
+  const StoreBuffer& buffer = access.block.buffer;
+  const bool fenced = !buffer.stores.empty() && buffer.stores.front()->fences != buffer.fences;
+  if (view || fenced) drain_visible(access.block, access.warp_index, 1U << lane);
   drain_overlapping(access.block, address, in.bytes);
   const std::uint64_t granule = load_granule(address);
   const std::uint64_t operand = access.data[lane][0], other = access.data[lane][1];
@@ -225,7 +227,11 @@ void GlobalMemory::atomic(Access& access, std::uint32_t lane) {
 }
 
 void GlobalMemory::fence(Block& block, std::uint32_t warp, std::uint32_t mask, const Instruction& in) {
-  drain_visible(block, warp, mask);
+  if (in.order == Order::sequential) {
+    drain_visible(block, warp, mask);
+  } else {
+    ++block.buffer.fences;
+  }
   for (std::uint32_t left = mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
     ThreadClocks& thread = block.warps[warp].threads[lane];

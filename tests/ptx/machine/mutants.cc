@@ -123,8 +123,8 @@ Status mutate_source(Source& source, const Mutation& mutation) {
   const char* const end = mutation.mutant.data() + mutation.mutant.size();
   const auto [rest, error] = std::from_chars(mutation.mutant.data() + title.size() + 1, end, number);
   if (error != std::errc() || rest != end || number >= source.mutants.size())
-    return invalid_argument("the mutant " + mutation.mutant + " does not exist; " + title + " has the mutants 0 to " +
-                            std::to_string(source.mutants.size()) + ", excluding the last");
+    return invalid_argument("the mutant " + mutation.mutant + " does not exist; " + title + " has " +
+                            std::to_string(source.mutants.size()) + " mutants, numbered from 0");
   const Mutant& mutant = source.mutants[number];
   Statement& statement = source.functions[mutant.function].statements[mutant.statement];
   source.names.push_back(weaken(statement, mutant.weakening));

@@ -59,6 +59,7 @@ void GlobalMemory::store(Access& access) {
   store->is_whole = in.order == Order::volatile_;
   store->scope = in.order == Order::volatile_ ? Scope::system : in.scope;
   store->epoch = access.block.epoch;
+  store->fences = buffer.fences;
   store->addresses = access.addresses;
   store->data = access.data;
   store->shown_to_block = false;
@@ -186,8 +187,9 @@ void GlobalMemory::drain_some(Block& block) {
   if (stores.empty()) return;
   std::size_t chosen = random_.below(static_cast<std::uint32_t>(stores.size()));
   for (std::size_t older = 0; older < chosen; ++older) {
-    if (!overlap(*stores[older], *stores[chosen])) continue;
-    chosen = older;  // Stores to the same bytes keep their order.
+    const bool fenced = stores[older]->fences != stores[chosen]->fences;
+    if (!fenced && !overlap(*stores[older], *stores[chosen])) continue;
+    chosen = older;  // Stores to the same bytes keep their order, and so do those before and after a fence.
     older = ~std::size_t{0};
   }
   std::uint32_t mask = ~0U;
