@@ -1,4 +1,6 @@
 // Reports of thread blocks about calls on a device that fail.
+#include <random>
+
 #include "tests/executor/device_fixture.h"
 
 namespace tutti::test {
@@ -102,6 +104,32 @@ TEST_P(DeviceReportTest, FollowsNoStore_WhenCallBeginsAfterFailure) {
     give_up(calls_->call(1));
     expect_timeout(0, calls_->report(1));
     EXPECT_EQ(calls_->report(1).step, step) << algorithm;
+  }
+}
+
+// A rank fails while a call begins: the call stops, or the rank sees that the call accesses the memory of peers.
+TEST_P(DeviceReportTest, AnnouncesRemoteAccess_UnlessItSeesFailure) {
+  constexpr unsigned kSeed = 20261126;
+  std::mt19937 random(kSeed);
+  TestCall test_call = test_call_of(1);
+  test_call.operations = 1;
+  for (int i = 0; i < 200; ++i) {
+    calls_->prepare(of_ranks(2), "two_shot_mapped", test_call);
+    const BatchCall call = calls_->call(0), peer = calls_->call(1);
+    const AddressExchange& exchange = *call.call.exchange;
+    auto* const failed = const_cast<std::uint32_t*>(exchange.failed);
+    ASSERT_TRUE(calls_->launch({call}, a_).ok());
+    const AddressRecord& own = exchange.records[0][1];  // Stored at about the same time as the announcement.
+    ASSERT_TRUE(comes_true([&] { return load_acquire(&own.sequence) == 1; }));
+    for (std::uint32_t looks = random() % 65536; looks > 0; --looks) (void)load_acquire(failed);
+    store_relaxed(failed, 1U);
+    full_fence();
+    const bool seen = load_acquire(exchange.remote_accesses) != 0;
+    ASSERT_TRUE(calls_->launch({peer}, b_).ok());  // The call ends if it has not stopped.
+    expect_done(a_);
+    calls_->fail();  // The peer may wait for the call that stopped.
+    expect_done(b_);
+    EXPECT_TRUE(seen || exchange.counts[0] == 0) << "call " << i << ", seed " << kSeed;
   }
 }
 
