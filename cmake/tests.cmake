@@ -46,10 +46,10 @@ function(tutti_note_on_gpu name labels program)
   endforeach()
 endfunction()
 
-# The target of the build preset `ptx`: the programs of tests with the label `ptx`.
+# The target of the build preset `ptx`: the programs of tests with the label `ptx` or `ptx_long`.
 add_custom_target(tutti_on_ptx)
 function(tutti_note_on_ptx program labels)
-  if(labels MATCHES "(^|[|])ptx($|[|])")
+  if(labels MATCHES "(^|[|])ptx(_long)?($|[|])")
     add_dependencies(tutti_on_ptx ${program})
   endif()
 endfunction()
