@@ -61,14 +61,19 @@ TEST_P(DeviceReportTest, NamesRankWithDifferentCall) {
   for (const char* algorithm : {"one_shot", "two_shot_mapped"}) {
     for (int i = 0; i < 20; ++i) {
       prepare(algorithm, 3);
-      BatchCall other = calls_->call(1);
+      const Rank rank = 1 + static_cast<Rank>(i % 2);
+      BatchCall other = calls_->call(rank);
       other.call.signature = {77};
       give_up(other);
-      give_up(calls_->call(0));
-      EXPECT_EQ(calls_->report(0).written, 1U);
+      BatchCall call = calls_->call(0);
+      call.watch.timeout_ns = kSoon;
+      ASSERT_TRUE(calls_->launch({call}, a_).ok());
+      // The report is complete as soon as it is written.
+      ASSERT_TRUE(comes_true([&] { return load_acquire(&calls_->report(0).written) == 1; }));
       EXPECT_EQ(calls_->report(0).mismatch, 1U) << algorithm;
-      EXPECT_EQ(calls_->report(0).peer, 1U) << algorithm;
+      EXPECT_EQ(calls_->report(0).peer, rank) << algorithm;
       EXPECT_EQ(calls_->report(0).signature, 1U);
+      expect_done(a_);
     }
   }
 }
