@@ -36,9 +36,8 @@ extern "C" {
 
 /* Threads
  *   Communicator: used by one thread at a time. Concurrent use is undefined, and not checked, to keep small calls fast.
- *   Any thread, at any time: tutti_comm_abort, tutti_comm_async_error, tutti_last_error, streams and events, and
- *     messages with tags.
- *   Order: all ranks make the same calls in the same order. Calls of a communicator run one after the other, in all
+ *   Any thread, at any time: tutti_comm_abort, tutti_comm_async_error, tutti_last_error, streams, events, messages with
+ * tags. Order: all ranks make the same calls in the same order. Calls of a communicator run one after the other, in all
  *     streams; calls of a group run together.
  *   pthread_cancel: takes effect when the call returns. Asynchronous cancellation is not supported. */
 
@@ -76,6 +75,7 @@ TUTTI_API const char* tutti_last_error(tutti_comm comm);
 
 /* Sets the calling thread's last error to "function: message" and returns `status`. For libraries on top of Tutti. */
 TUTTI_API tutti_status tutti_report(const char* function, tutti_status status, const char* message);
+
 /* Returns TUTTI_VERSION of the loaded library. */
 TUTTI_API int tutti_version(void);
 
@@ -133,6 +133,7 @@ typedef struct {
   const char* wait; /* Waits for peers in host memory: "auto" (spin or yield briefly, then sleep), "spin" or "sleep".
                        Only at creation. Ranks may differ. Null: TUTTI_WAIT, or auto. */
 } tutti_comm_options;
+
 #define TUTTI_COMM_OPTIONS_DEFAULT \
   { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, 0, NULL, 0, NULL, NULL }
 
@@ -152,8 +153,7 @@ TUTTI_API tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, in
 
 /* Creates a communicator whose ranks are all in this process; comms[i] is the handle of rank i.
  *   Use: one thread per rank, or one thread for several ranks in groups, which also destroys them in a group.
- *   Limits: about ranks^2 file descriptors, as many again for a split into one communicator. The usual limit of 1,024
- *     (ulimit -n) allows 31 ranks. */
+ *   Limits: about ranks^2 file descriptors, twice as many after a split; 1,024 suffice for 31 ranks. */
 TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms);
 
 /* Like tutti_comm_create; reads rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or
@@ -168,6 +168,7 @@ TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_optio
 TUTTI_API tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher);
 
 #define TUTTI_COLOR_NONE (-1)
+
 /* Creates one communicator for each color (0 or more), with ranks ordered by key, then by rank in `comm`.
  *   All ranks of `comm` call it. A rank with TUTTI_COLOR_NONE gets null.
  *   Blocks: until all ranks have joined. */
@@ -193,6 +194,7 @@ TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
 
 /* Returns the CUDA ordinal of the GPU whose memory the communicator uses; -1 for host memory. */
 TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
+
 /* Returns the bytes that this rank has allocated there for the communicator, without buffers; 0 for host memory. */
 TUTTI_API tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes);
 
@@ -203,8 +205,7 @@ TUTTI_API tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes);
 TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, const char** protocol);
 
 /* Returns the compression format of that collective, and its expected error. The string lives as long as the library.
- *   error: RMS of the errors over RMS of the results, if the results are sums of independent Gaussian numbers; 0 for
- *     "raw". */
+ *   error: RMS of the errors over RMS of the results, for sums of independent Gaussian numbers; 0 for "raw". */
 TUTTI_API tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compression, double* error);
 
 /* Counters of a rank since the communicator was created, over all its handles. Initialize with
@@ -398,8 +399,7 @@ TUTTI_API tutti_status tutti_recv(void* recv, size_t count, tutti_type type, int
 /* Errors in a group
  *   A rejected call returns its error, and the end returns it again and runs no call. The communicators of the other
  *     calls then fail, here with this error and on their peers with tutti_remote_error, so that no peer waits.
- *   A communicator whose only call was the rejected one stays usable. Errors of other functions do not affect the
- *     group. */
+ *   A communicator whose only call was the rejected one stays usable. Other errors do not affect the group. */
 
 /* Starts and ends a group. See above. */
 TUTTI_API tutti_status tutti_group_start(void);
