@@ -132,8 +132,8 @@ def report(measured, options):
              f"{about['processor']}, {about['cpus']} CPUs, kernel {about['kernel']}, commit {about['commit']}, PyTorch "
              f"{measured['runs'][0]['torch']}. Both backends run in the same processes and alternate. Medians of "
              f"{options.rounds} rounds. One thread per rank. Command: `perf/pytorch/run.py {' '.join(sys.argv[1:])}`.", "",
-             "*PyTorch alone* and *no communication* are the same programs with PyTorch's backend `fake`, which does nothing: "
-             "the cost of dispatch and of DDP's copies to and from its buckets.", ""]
+             "*PyTorch alone* is the time of dispatch: the backend `fake` of PyTorch does nothing. *No communication* is DDP with a "
+             "hook that returns each bucket as it is.", ""]
     for run in measured["runs"]:
         where = f", {run['ranks']} ranks" + (f", {run['setting']}" if run["setting"] else "")
         if "all_reduce" in run:
