@@ -125,9 +125,10 @@ class Gpu(unittest.TestCase):
             self.assertEqual("NCCL by nccl_bench" in one.outcomes, not peers)
 
     def test_tools_dev_runs_all_gpu_labels(self):
-        with open(os.path.join(ROOT, "cmake", "tests.cmake")) as modules, open(os.path.join(ROOT, "tools", "dev")) as dev:
+        with open(os.path.join(ROOT, "cmake", "tests.cmake")) as modules:
             labels = re.search(r"set\(TUTTI_LABELS_ON_GPU ([a-z ]+)\)", modules.read()).group(1)
-            self.assertIn(f"for label in {labels}; do ctest_gpu", dev.read())
+        with open(os.path.join(ROOT, "tools", "dev_gpu.sh")) as commands:
+            self.assertIn(f"for label in {labels}; do ctest_gpu", commands.read())
 
     def test_peer_may_fail(self):
         one = run_of()
