@@ -19,9 +19,6 @@ WindowHandle next_handle() {
 // Not a failure: calls run without the window.
 void notify(const Status& why) { log(LogLevel::info, "a buffer becomes no window: %s", why.message().c_str()); }
 
-// How ranks of other processes open a buffer.
-enum class OpenedBy : std::uint32_t { none, handle, file };
-
 }  // namespace
 
 // A rank's buffer of a window, as published to the other ranks.
