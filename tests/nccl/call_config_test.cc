@@ -39,9 +39,15 @@ bool sums_exactly(const NcclRanks& ranks, const ncclCollConfig_t* config) {
   });
 }
 
+// `value` must live until the call has ended.
+ncclResult_t sum_alone(ncclComm_t comm, const ncclCollConfig_t& config, float& value) {
+  return ncclAllReduceConfig(&value, &value, 1, ncclFloat32, ncclSum, comm, stream_of(0), &config);
+}
+
+// For calls that are refused.
 ncclResult_t sum_alone(ncclComm_t comm, const ncclCollConfig_t& config) {
   float value = 0;
-  return ncclAllReduceConfig(&value, &value, 1, ncclFloat32, ncclSum, comm, stream_of(0), &config);
+  return sum_alone(comm, config, value);
 }
 
 TEST(CallConfig, RunsReductions) {
@@ -119,7 +125,7 @@ TEST(CallConfig, IgnoresOptionsOfOtherVendors) {
   EXPECT_TRUE(sums_exactly(ranks, &compressed.config));
 }
 
-// Ranks that select different algorithms are told so: the selection reaches the plan.
+// Ranks that select different algorithms fail: the selection reaches the plan.
 TEST(CallConfig, SelectsAlgorithm) {
   const NcclRanks ranks(kMembers);
   ncclCollConfig_t config = call_config();
@@ -127,10 +133,11 @@ TEST(CallConfig, SelectsAlgorithm) {
     config.algSelection = selection;
     EXPECT_TRUE(sums_exactly(ranks, &config)) << selection;
   }
+  float values[2] = {};
   const NcclRanks different(2, non_blocking_config());
   for (int rank = 0; rank < 2; ++rank) {
     config.algSelection = rank == 0 ? "ring" : "tree";
-    EXPECT_NE(sum_alone(different[rank], config), ncclInvalidArgument);
+    EXPECT_NE(sum_alone(different[rank], config, values[rank]), ncclInvalidArgument);
   }
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(different[rank]), ncclInvalidUsage);
   expect_error_text("requests algorithm ");
@@ -177,7 +184,7 @@ TEST(CallConfig, RejectsInvalidFields) {
   EXPECT_TRUE(sums_exactly(ranks, nullptr));
 }
 
-// Ranks with different bounds are told so: the bounds reach the plan.
+// Ranks with different bounds fail: the bounds reach the plan.
 TEST(CallConfig, BoundsNumberOfChannels) {
   ncclConfig_t narrow = non_blocking_config();
   narrow.minCTAs = 2;
@@ -192,10 +199,11 @@ TEST(CallConfig, BoundsNumberOfChannels) {
     expect_refused(ranks[0], config, "min_channels is 5, more than max_channels, 4");
     config.minCTAs = NCCL_CONFIG_UNDEF_INT;
   }
+  float values[2] = {};
   const NcclRanks ranks(2, narrow);
   for (int rank = 0; rank < 2; ++rank) {
     config.maxCTAs = rank + 1;
-    EXPECT_NE(sum_alone(ranks[rank], config), ncclInvalidArgument) << "1 is below minCTAs of the communicator";
+    EXPECT_NE(sum_alone(ranks[rank], config, values[rank]), ncclInvalidArgument) << "1 is below minCTAs of all calls";
   }
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidUsage);
   expect_error_text("or minCTAs and maxCTAs)");
@@ -241,11 +249,12 @@ TEST(CallConfig, RejectsInvalidOptions) {
 }
 
 TEST(CallConfig, LimitsNumberOfConfigs) {
+  float value = 0;
   const NcclRanks ranks(1);
   ncclResult_t result = ncclSuccess;
   for (int i = 1; i <= 100 && result == ncclSuccess; ++i) {
     const std::string bound = "0." + std::to_string(100 + i);
-    result = sum_alone(ranks[0], WithOption(TUTTI_NCCL_MAX_RELATIVE_ERROR, bound.c_str()).config);
+    result = sum_alone(ranks[0], WithOption(TUTTI_NCCL_MAX_RELATIVE_ERROR, bound.c_str()).config, value);
     finish(0);
   }
   EXPECT_EQ(result, ncclInvalidUsage);
