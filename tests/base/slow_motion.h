@@ -12,6 +12,12 @@ inline constexpr bool kSlowMotion = true;
 inline constexpr bool kSlowMotion = false;
 #endif
 
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kFindsRaces = true;
+#else
+inline constexpr bool kFindsRaces = false;
+#endif
+
 // takes() returns true for every case, but in slow builds only for every `many`-th one, beginning at `from`. If
 // `many` is coprime to the lengths of the surrounding loops, the sample has each value of each loop, but not each pair
 // of values.

@@ -27,6 +27,15 @@ class DeviceAutotuningTest : public OnDevices {
   int far_ahead() { return dynamic_cast<HostDevice*>(&rig_->device()) != nullptr ? 300 : 60; }
 };
 
+// Orders of calls that one thread makes.
+class DeviceAutotuningOrderTest : public DeviceAutotuningTest {
+ protected:
+  void SetUp() override {
+    if (kFindsRaces) GTEST_SKIP() << "takes minutes in ThreadSanitizer's build; other builds run it";
+    DeviceAutotuningTest::SetUp();
+  }
+};
+
 // Calls after which a class has settled: 16 without timing, 17 for each of 8 candidates, and at most 7 * 12 for each of
 // 4 candidates. Some more calls follow until all ranks have switched.
 constexpr int kEnough = 600;
@@ -53,7 +62,7 @@ TEST_P(DeviceAutotuningTest, SettlesOnOneChoiceOnAllRanks) {
 }
 
 // All ranks are on one device and can map each other's memory. Mapped and other algorithms must be tried.
-TEST_P(DeviceAutotuningTest, TriesMappedAlgorithms) {
+TEST_P(DeviceAutotuningOrderTest, TriesMappedAlgorithms) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {.collective = Collective::all_gather, .count = 20'000});
   calls.run(100);
@@ -66,7 +75,7 @@ TEST_P(DeviceAutotuningTest, TriesMappedAlgorithms) {
 
 // One rank enqueues many calls before the other begins, and ranks alternate in being first. An enqueue that waits for
 // the other rank would deadlock.
-TEST_P(DeviceAutotuningTest, Settles_WhenRanksRunFarAheadInTurns) {
+TEST_P(DeviceAutotuningOrderTest, Settles_WhenRanksRunFarAheadInTurns) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
   OneOf sample(3);
@@ -83,7 +92,7 @@ TEST_P(DeviceAutotuningTest, Settles_WhenRanksRunFarAheadInTurns) {
   expect_tuned(calls);
 }
 
-TEST_P(DeviceAutotuningTest, Settles_WhenRanksRunAheadRandomly) {
+TEST_P(DeviceAutotuningOrderTest, Settles_WhenRanksRunAheadRandomly) {
   std::mt19937_64 random(kSeed);
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls calls(ranks, {});
@@ -121,7 +130,7 @@ TEST_P(DeviceAutotuningTest, Settles_WithOneThreadPerRank) {
 
 // One thread runs both ranks. Rank 0 enqueues the calls of the first communicator first, rank 1 those of the second. An
 // enqueue that waits for the other rank would deadlock.
-TEST_P(DeviceAutotuningTest, Settles_WhenCommunicatorsAreEnqueuedInOppositeOrders) {
+TEST_P(DeviceAutotuningOrderTest, Settles_WhenCommunicatorsAreEnqueuedInOppositeOrders) {
   DeviceRanks some(*rig_, kRanks, autotuning(Tune::exact)), others(*rig_, kRanks, autotuning(Tune::exact));
   TunedCalls first(some, {}), second(others, {.collective = Collective::all_gather});
   for (int turn = 0; turn < 4; ++turn) {
@@ -156,7 +165,7 @@ TEST_P(DeviceAutotuningTest, Settles_ForCallsInGroups) {
 
 // Rank 0 enqueues calls of two shapes in groups of 7; rank 1 enqueues the same calls one by one. Both must use the same
 // choice for each call.
-TEST_P(DeviceAutotuningTest, Settles_WhenOnlyOneRankUsesGroups) {
+TEST_P(DeviceAutotuningOrderTest, Settles_WhenOnlyOneRankUsesGroups) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
   for (const Collective collective : {Collective::all_reduce, Collective::all_gather}) {
     TunedCalls one(ranks, {.collective = collective}), other(ranks, {.collective = collective, .count = kCount + 1});
@@ -348,7 +357,7 @@ TEST_P(DeviceAutotuningTest, EndsDuringAutotuning) {
 
 // A group fails at rank 1 after rank 0 has created an autotuning class. The class must be discarded, or the classes of
 // the ranks would differ.
-TEST_P(DeviceAutotuningTest, DiscardsClass_WhenFirstCallFails) {
+TEST_P(DeviceAutotuningOrderTest, DiscardsClass_WhenFirstCallFails) {
   CommunicatorOptions options = autotuning(Tune::exact);
   options.timeout_ms = 20'000;  // Ranks that choose different algorithms wait for each other.
   DeviceRanks ranks(*rig_, kRanks, options);
@@ -370,6 +379,7 @@ TEST_P(DeviceAutotuningTest, DiscardsClass_WhenFirstCallFails) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DeviceAutotuningTest, testing::ValuesIn(device_kinds()), kind_of);
+INSTANTIATE_TEST_SUITE_P(All, DeviceAutotuningOrderTest, testing::ValuesIn(device_kinds()), kind_of);
 INSTANTIATE_TEST_SUITE_P(All, DeviceTuneFileTest, testing::ValuesIn(device_kinds()), kind_of);
 
 }  // namespace
