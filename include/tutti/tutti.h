@@ -36,8 +36,8 @@ extern "C" {
 
 /* Threads
  *   Communicator: used by one thread at a time. Concurrent use is undefined, and not checked, to keep small calls fast.
- *   Any thread, at any time: tutti_comm_abort, tutti_comm_async_error, tutti_last_error, streams, events, messages with
- * tags. Order: all ranks make the same calls in the same order. Calls of a communicator run one after the other, in all
+ *   Any thread: tutti_comm_abort, tutti_comm_async_error, tutti_last_error, streams, events, messages with tags.
+ *   Order: all ranks make the same calls in the same order. Calls of a communicator run one after the other, in all
  *     streams; calls of a group run together.
  *   pthread_cancel: takes effect when the call returns. Asynchronous cancellation is not supported. */
 

@@ -231,7 +231,7 @@ tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes) {
     if (bytes == nullptr) return invalid_argument("bytes is null: pass where to put the number");
     const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
     const tutti::DeviceCommunicator* communicator = handle->shared->on_device;
-    *bytes = communicator == nullptr ? 0 : communicator->device_memory_bytes();
+    *bytes = communicator == nullptr ? 0 : communicator->device_bytes();
     return {};
   });
 }

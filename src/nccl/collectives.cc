@@ -17,98 +17,47 @@ ncclResult_t enter(const char* function, Call call, ncclComm_t comm, const ncclC
 
 TUTTI_NCCL_API(ncclResult_t, AllReduce, const void* send, void* recv, std::size_t count, ncclDataType_t type,
                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return enter("ncclAllReduce",
-               {.kind = Kind::all_reduce,
-                .send = send,
-                .recv = recv,
-                .count = count,
-                .type = type,
-                .reduction = op,
-                .stream = stream},
-               comm);
+  return enter("ncclAllReduce", {Kind::all_reduce, send, recv, count, type, op, 0, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, ReduceScatter, const void* send, void* recv, std::size_t count, ncclDataType_t type,
                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return enter("ncclReduceScatter",
-               {.kind = Kind::reduce_scatter,
-                .send = send,
-                .recv = recv,
-                .count = count,
-                .type = type,
-                .reduction = op,
-                .stream = stream},
-               comm);
+  return enter("ncclReduceScatter", {Kind::reduce_scatter, send, recv, count, type, op, 0, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, Reduce, const void* send, void* recv, std::size_t count, ncclDataType_t type,
                ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  return enter("ncclReduce",
-               {.kind = Kind::reduce,
-                .send = send,
-                .recv = recv,
-                .count = count,
-                .type = type,
-                .reduction = op,
-                .root = root,
-                .stream = stream},
-               comm);
+  return enter("ncclReduce", {Kind::reduce, send, recv, count, type, op, root, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, Broadcast, const void* send, void* recv, std::size_t count, ncclDataType_t type, int root,
                ncclComm_t comm, cudaStream_t stream) {
-  return enter("ncclBroadcast",
-               {.kind = Kind::broadcast,
-                .send = send,
-                .recv = recv,
-                .count = count,
-                .type = type,
-                .root = root,
-                .stream = stream},
-               comm);
+  return enter("ncclBroadcast", {Kind::broadcast, send, recv, count, type, ncclSum, root, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, Bcast, void* buffer, std::size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                cudaStream_t stream) {
-  return enter("ncclBcast",
-               {.kind = Kind::broadcast,
-                .send = buffer,
-                .recv = buffer,
-                .count = count,
-                .type = type,
-                .root = root,
-                .stream = stream},
-               comm);
+  return enter("ncclBcast", {Kind::broadcast, buffer, buffer, count, type, ncclSum, root, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, AllGather, const void* send, void* recv, std::size_t count, ncclDataType_t type,
                ncclComm_t comm, cudaStream_t stream) {
-  return enter("ncclAllGather",
-               {.kind = Kind::all_gather, .send = send, .recv = recv, .count = count, .type = type, .stream = stream},
-               comm);
+  return enter("ncclAllGather", {Kind::all_gather, send, recv, count, type, ncclSum, 0, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, AlltoAll, const void* send, void* recv, std::size_t count, ncclDataType_t type,
                ncclComm_t comm, cudaStream_t stream) {
-  return enter("ncclAlltoAll",
-               {.kind = Kind::all_to_all, .send = send, .recv = recv, .count = count, .type = type, .stream = stream},
-               comm);
+  return enter("ncclAlltoAll", {Kind::all_to_all, send, recv, count, type, ncclSum, 0, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, Gather, const void* send, void* recv, std::size_t count, ncclDataType_t type, int root,
                ncclComm_t comm, cudaStream_t stream) {
-  return enter(
-      "ncclGather",
-      {.kind = Kind::gather, .send = send, .recv = recv, .count = count, .type = type, .root = root, .stream = stream},
-      comm);
+  return enter("ncclGather", {Kind::gather, send, recv, count, type, ncclSum, root, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, Scatter, const void* send, void* recv, std::size_t count, ncclDataType_t type, int root,
                ncclComm_t comm, cudaStream_t stream) {
-  return enter(
-      "ncclScatter",
-      {.kind = Kind::scatter, .send = send, .recv = recv, .count = count, .type = type, .root = root, .stream = stream},
-      comm);
+  return enter("ncclScatter", {Kind::scatter, send, recv, count, type, ncclSum, root, stream}, comm);
 }
 
 TUTTI_NCCL_API(ncclResult_t, Send, const void* send, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

@@ -90,15 +90,13 @@ class DeviceCommunicator final : public Communicator {
   Status deregister_window(WindowHandle window);
   // Number of collectives so far whose plans access peers' memory directly.
   std::uint64_t mapped_calls() const { return mapped_calls_; }
-  // Device memory that this rank has allocated for the communicator. Thread-safe.
-  std::size_t device_memory_bytes() const { return peers_.own_memory().bytes(); }
 
   // Number of polls of the proxy; 0 without a proxy.
   std::uint64_t proxy_rounds() const { return monitor_.proxy_rounds(); }
 
   Device& device() const { return own_memory().device(); }
   const PeerSet& peers() const { return peers_; }
-  std::size_t device_bytes() const { return own_memory().bytes(); }  // Device memory allocated so far.
+  std::size_t device_bytes() const { return own_memory().bytes(); }  // Device memory allocated so far. Thread-safe.
 
   // ---- For enqueue.cc, which uses these functions in call order. ----
   bool has_failed() const { return monitor_.has_failed(); }  // Without asking peers; failure() returns the reason.
