@@ -57,6 +57,7 @@ void run_idle_frees() {
   std::vector<std::function<void()>> frees;
   {
     const std::lock_guard lock(deferred.mutex);
+    if (deferred.until_idle.empty()) return;  // Looking at the sources asks devices.
     const auto& sources = deferred.sources;
     const bool idle = std::all_of(sources.begin(), sources.end(), [](const auto* is_idle) { return (*is_idle)(); });
     if (idle) frees.swap(deferred.until_idle);
