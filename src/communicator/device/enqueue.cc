@@ -312,7 +312,7 @@ Status start(std::span<const DeviceCall> calls) {
     return possible;
   }
   TUTTI_CHECK_OK(prepare(calls));
-  const auto launching = lock_for_launch();
+  const LaunchLock launching;
   for (const Schedule::Group& group : schedule.groups()) {
     Status status = ConcurrentCalls(group.calls).enqueue();
     if (status.ok()) continue;

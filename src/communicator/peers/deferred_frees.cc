@@ -1,10 +1,12 @@
 #include "src/communicator/peers/deferred_frees.h"
 
-#include <unistd.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <list>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -21,19 +23,27 @@ struct Leaving {
 };
 
 struct DeferredFrees {
-  const int process = ::getpid();
-  std::shared_mutex launching;  // Held exclusively by a thread that frees.
-  std::mutex mutex;             // Guards the following.
+  std::mutex mutex;  // Guards the following.
   std::list<Leaving> leaving;
   std::vector<std::function<void()>> until_idle;
   std::vector<const std::function<bool()>*> sources;  // Each returns true if none of its calls is in flight.
+  std::uint32_t launches = 0;                         // Threads that hold a LaunchLock.
+  std::thread::id freeing;                            // The thread that frees memory, if any.
+  std::condition_variable freed;                      // Notified when no thread frees memory any more.
 };
 
-// Never destroyed: communicators may outlive the program's static objects.
+// Never destroyed: communicators may outlive the program's static objects. A child of fork() starts anew, because it
+// has no calls, and it must not free what its parent deferred.
 DeferredFrees& deferred_frees() {
-  static DeferredFrees& of_process = *new DeferredFrees;
-  return of_process;
+  static DeferredFrees* of_process = [] {
+    ::pthread_atfork(nullptr, nullptr, [] { of_process = new DeferredFrees; });
+    return new DeferredFrees;
+  }();
+  return *of_process;
 }
+
+// Created when the library is loaded. A fork() during the first use would leave the child waiting for it to end.
+[[maybe_unused]] const DeferredFrees& made_at_load = deferred_frees();
 
 bool all_have_left(const Board& board, const std::vector<Rank>& here) {
   return std::all_of(here.begin(), here.end(), [&](Rank rank) { return load_acquire(&board.entry(rank).left) != 0; });
@@ -49,20 +59,27 @@ bool is_over(const Board& board, const std::vector<Rank>& here, const std::share
   return true;
 }
 
-// Frees without `mutex`, because frees may take long. They do not wait for calls: none is in flight or launched.
+// Frees without `mutex`, because frees may take long and may defer other frees. They do not wait for calls: none is in
+// flight or launched. While a thread frees, other threads wait here, so that their memory is freed when they return.
 void run_idle_frees() {
   DeferredFrees& deferred = deferred_frees();
-  const std::unique_lock no_launch(deferred.launching, std::try_to_lock);
-  if (!no_launch) return;
-  std::vector<std::function<void()>> frees;
-  {
-    const std::lock_guard lock(deferred.mutex);
-    if (deferred.until_idle.empty()) return;  // Looking at the sources asks devices.
-    const auto& sources = deferred.sources;
-    const bool idle = std::all_of(sources.begin(), sources.end(), [](const auto* is_idle) { return (*is_idle)(); });
-    if (idle) frees.swap(deferred.until_idle);
+  std::unique_lock lock(deferred.mutex);
+  if (deferred.freeing == std::this_thread::get_id()) return;  // The caller of this free runs the frees that it adds.
+  deferred.freed.wait(lock, [&] { return deferred.freeing == std::thread::id(); });
+  if (deferred.launches > 0) return;
+  // Looking at the sources asks devices, so the queue is examined first.
+  const auto is_idle = [](const auto* source) { return (*source)(); };
+  while (!deferred.until_idle.empty() && std::all_of(deferred.sources.begin(), deferred.sources.end(), is_idle)) {
+    std::vector<std::function<void()>> frees = std::exchange(deferred.until_idle, {});
+    deferred.freeing = std::this_thread::get_id();
+    lock.unlock();
+    for (const std::function<void()>& free : frees) free();
+    frees.clear();
+    lock.lock();
   }
-  for (const std::function<void()>& free : frees) free();
+  if (deferred.freeing == std::thread::id()) return;
+  deferred.freeing = {};
+  deferred.freed.notify_all();
 }
 
 void free_left_memory() {
@@ -91,15 +108,22 @@ DeviceCallSource::~DeviceCallSource() {
   std::erase(deferred_frees().sources, &is_idle_);
 }
 
-std::shared_lock<std::shared_mutex> lock_for_launch() { return std::shared_lock(deferred_frees().launching); }
-
-// A child of fork() has no calls, and its locks may be held by threads of the parent.
-void free_when_idle(std::function<void()> free) {
+LaunchLock::LaunchLock() {
   DeferredFrees& deferred = deferred_frees();
-  if (deferred.process != ::getpid()) return free();
+  std::unique_lock lock(deferred.mutex);
+  deferred.freed.wait(lock, [&] { return deferred.freeing == std::thread::id(); });
+  ++deferred.launches;
+}
+
+LaunchLock::~LaunchLock() {
+  const std::lock_guard lock(deferred_frees().mutex);
+  --deferred_frees().launches;
+}
+
+void free_when_idle(std::function<void()> free) {
   {
-    const std::lock_guard lock(deferred.mutex);
-    deferred.until_idle.push_back(std::move(free));
+    const std::lock_guard lock(deferred_frees().mutex);
+    deferred_frees().until_idle.push_back(std::move(free));
   }
   run_idle_frees();
 }

@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <memory>
-#include <shared_mutex>
 
 #include "src/communicator/control/board.h"
 #include "src/communicator/peers/rank_device_memory.h"
@@ -27,11 +26,17 @@ class DeviceCallSource {
   const std::function<bool()> is_idle_;
 };
 
-// Returns a lock that a thread holds while it launches calls. No deferred free runs meanwhile.
-std::shared_lock<std::shared_mutex> lock_for_launch();
+// Held by a thread while it launches calls. No deferred free runs meanwhile.
+class LaunchLock {
+ public:
+  LaunchLock();
+  ~LaunchLock();
+  LaunchLock(const LaunchLock&) = delete;
+  LaunchLock& operator=(const LaunchLock&) = delete;
+};
 
 // Runs `free` once no call of the process is in flight: at once, or in a later free_when_idle() or
-// run_deferred_frees().
+// run_deferred_frees(). `free` may defer other frees, but must not launch calls.
 void free_when_idle(std::function<void()> free);
 
 // Keeps `memory` until the board shows that all ranks of this host have left, or that the communicator has failed.

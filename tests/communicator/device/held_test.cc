@@ -5,6 +5,7 @@
 
 #include "src/base/atomic.h"
 #include "src/communicator/peers/deferred_frees.h"
+#include "tests/bootstrap/processes.h"
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti::test {
@@ -147,6 +148,48 @@ TEST(DeferredFrees, WaitUntilNoCallIsInFlight) {
   run_deferred_frees();
   EXPECT_TRUE(freed);
   EXPECT_LT(device.usage().mappings, mappings);
+}
+
+// Frees of a rank's memory defer frees of its mappings.
+TEST(DeferredFrees, RunFreesThatTheyDefer) {
+  bool freed = false;
+  free_when_idle([&] { free_when_idle([&] { freed = true; }); });
+  EXPECT_TRUE(freed);
+}
+
+// A program may destroy its device after the last communicator of the device has ended.
+TEST(DeferredFrees, AreDone_WhenOtherThreadsFreeAsWell) {
+  constexpr int kThreads = 4, kFrees = 2000;
+  std::atomic<int> late = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < kFrees; ++n) {
+        const auto freed = std::make_shared<std::atomic<bool>>(false);
+        free_when_idle([freed] { *freed = true; });
+        if (!*freed) ++late;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(late, 0);
+}
+
+TEST(DeferredFrees, AreLeftToTheParent_AfterFork) {
+  bool freed = false;
+  std::atomic<bool> idle = false;
+  const DeviceCallSource source([&] { return idle.load(); });
+  free_when_idle([&] { freed = true; });
+  Processes child;
+  child.start([&] {
+    idle = true;
+    run_deferred_frees();
+    return freed ? "freed" : "not freed";
+  });
+  EXPECT_EQ(child.report(0), "not freed");
+  idle = true;
+  run_deferred_frees();
+  EXPECT_TRUE(freed);
 }
 
 }  // namespace
