@@ -23,7 +23,10 @@ struct Leaving {
 };
 
 struct DeferredFrees {
-  std::mutex mutex;  // Guards the following.
+  explicit DeferredFrees(const DeferredFrees* parent) : of_parent(parent) {}
+
+  const DeferredFrees* const of_parent;  // In a child of fork(), never used.
+  std::mutex mutex;                      // Guards the following.
   std::list<Leaving> leaving;
   std::vector<std::function<void()>> until_idle;
   std::vector<const std::function<bool()>*> sources;  // Each returns true if none of its calls is in flight.
@@ -36,8 +39,8 @@ struct DeferredFrees {
 // has no calls, and it must not free what its parent deferred.
 DeferredFrees& deferred_frees() {
   static DeferredFrees* of_process = [] {
-    ::pthread_atfork(nullptr, nullptr, [] { of_process = new DeferredFrees; });
-    return new DeferredFrees;
+    ::pthread_atfork(nullptr, nullptr, [] { of_process = new DeferredFrees(of_process); });
+    return new DeferredFrees(nullptr);
   }();
   return *of_process;
 }
