@@ -1,6 +1,6 @@
 // Queries of the last choice, and of the algorithms of a collective.
 #include "src/api/call_entry.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 
 namespace tutti {
 namespace {

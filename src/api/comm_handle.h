@@ -35,8 +35,8 @@ struct SharedComm {
   std::uint32_t abort = 0;                     // Nonzero: stop joining.
   // Batches in streams that are not complete. While nonzero, all other calls take a ticket too. At least 1 on a device.
   std::atomic<std::uint64_t> queued = 0;
-  bool has_residuals = false;               // Calls search `residuals`.
-  DeviceCommunicator* on_device = nullptr;  // `communicator`, if its buffers lie on a device.
+  bool has_residuals = false;          // Calls search `residuals`.
+  DeviceBackend* on_device = nullptr;  // Of `communicator`, if its buffers lie on a device.
   std::vector<PreMulSum> reductions;
   std::vector<Residual> residuals;
   std::vector<tutti_comm> views;

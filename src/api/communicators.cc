@@ -19,7 +19,8 @@ Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const Ra
   const LogDevice scope(ordinal_of(device));
   auto created = TUTTI_TRY(Communicator::create(id, rank_config.rank, rank_config.ranks, std::move(options)));
   log_created(*created, "unique id");
-  return move_to_device(std::move(created), device);
+  TUTTI_CHECK_OK(move_to_device({created.get()}, device));
+  return created;
 }
 
 Status check_ranks(int rank, int ranks) {
@@ -127,8 +128,10 @@ tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options,
     const tutti::LogDevice scope(tutti::ordinal_of(device));
     auto created = TUTTI_TRY(tutti::Communicator::create_all(static_cast<Rank>(ranks), merged));
     tutti::log_created(*created.front(), "tutti_comm_create_all, all in this process");
-    auto made = TUTTI_TRY(tutti::move_all_to_device(std::move(created), device));
-    const std::vector<tutti_comm> handles = TUTTI_TRY(tutti::admit_all(std::move(made)));
+    std::vector<tutti::Communicator*> members;
+    for (const auto& each : created) members.push_back(each.get());
+    TUTTI_CHECK_OK(tutti::move_to_device(members, device));
+    const std::vector<tutti_comm> handles = TUTTI_TRY(tutti::admit_all(std::move(created)));
     std::copy(handles.begin(), handles.end(), comms);
     return {};
   });
@@ -146,7 +149,8 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
       merged.abort = abort;
       auto joined = TUTTI_TRY(tutti::create_launched(launched, merged));
       tutti::log_created(*joined, launched.launcher.empty() ? "no launcher" : launched.launcher);
-      return tutti::move_to_device(std::move(joined), device);
+      TUTTI_CHECK_OK(tutti::move_to_device({joined.get()}, device));
+      return joined;
     };
     return tutti::join({launched.rank, launched.ranks}, make, comm, launched.launcher);
   });
@@ -174,7 +178,7 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
     TUTTI_CHECK_OK(tutti::check_same_memory(*handle, merged));
     const tutti::Ticket ticket(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
+    ticket.await();
     auto made = runner->split(color, key, merged);
     if (!made.ok()) return tutti::note_failure(*handle->shared, std::move(made).status());
     tutti_comm created = nullptr;
@@ -230,8 +234,8 @@ tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes) {
   return guarded("tutti_comm_device_memory", [&]() -> Status {
     if (bytes == nullptr) return invalid_argument("bytes is null: pass where to put the number");
     const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
-    const tutti::DeviceCommunicator* communicator = handle->shared->on_device;
-    *bytes = communicator == nullptr ? 0 : communicator->device_bytes();
+    const tutti::DeviceBackend* backend = handle->shared->on_device;
+    *bytes = backend == nullptr ? 0 : backend->device_bytes();
     return {};
   });
 }

@@ -94,7 +94,7 @@ void abandon(const std::vector<Pending>& calls, const Status& reason) {
 }
 
 Status run_calls(const Batch& batch) {
-  for (const Ticket& ticket : batch.tickets) TUTTI_CHECK_OK(ticket.await());
+  for (const Ticket& ticket : batch.tickets) ticket.await();
   if (batch.refusal.ok()) return run_group(batch.grouped);
   abandon(batch.calls, batch.refusal);
   return again(batch.refusal);

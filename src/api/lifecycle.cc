@@ -6,7 +6,7 @@
 #include "src/base/atomic.h"
 #include "src/base/log.h"
 #include "src/base/service_thread.h"
-#include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/device_backend.h"
 
 namespace tutti {
 namespace {
@@ -93,8 +93,8 @@ std::vector<Status> take_leaves(const std::vector<Ending>& lifecycle, const std:
 
 Status await_own_calls(const std::shared_ptr<SharedComm>& shared) {
   if (shared->on_device != nullptr) return shared->on_device->await_own_calls();
-  const Ticket ticket(shared);
-  return ticket.await();
+  Ticket(shared).await();
+  return {};
 }
 
 Status end(const Ending& ending) {

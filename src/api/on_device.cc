@@ -17,18 +17,8 @@ Result<std::shared_ptr<Device>> device_to_join_on(CommunicatorOptions& options) 
   return device;
 }
 
-Result<std::unique_ptr<Communicator>> move_to_device(std::unique_ptr<Communicator> communicator,
-                                                     const std::shared_ptr<Device>& device) {
-  std::vector<std::unique_ptr<Communicator>> one;
-  one.push_back(std::move(communicator));
-  auto placed = TUTTI_TRY(move_all_to_device(std::move(one), device));
-  return std::move(placed.front());
-}
-
-Result<std::vector<std::unique_ptr<Communicator>>> move_all_to_device(
-    std::vector<std::unique_ptr<Communicator>> communicators, const std::shared_ptr<Device>& device) {
-  if (device == nullptr) return communicators;
-  return DeviceCommunicator::make(std::move(communicators), device);
+Status move_to_device(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device) {
+  return device == nullptr ? Status() : DeviceBackend::attach(members, device);
 }
 
 void note_device(SharedComm& shared) {
@@ -37,13 +27,13 @@ void note_device(SharedComm& shared) {
 }
 
 int device_of(const CommHandle& handle) {
-  const DeviceCommunicator* communicator = handle.shared->on_device;
-  return communicator == nullptr ? -1 : static_cast<int>(communicator->device().traits().ordinal);
+  const DeviceBackend* backend = handle.shared->on_device;
+  return backend == nullptr ? -1 : static_cast<int>(backend->device().traits().ordinal);
 }
 
 std::vector<DeviceCall> device_calls(const CommHandle& handle, const Call& call, tutti_stream stream) {
   DeviceCall whole;
-  whole.communicator = handle.shared->on_device;
+  whole.communicator = handle.shared->communicator.get();
   whole.call = call;
   whole.options = options_of(handle);
   whole.stream = stream;

@@ -17,11 +17,8 @@ int ordinal_of(const std::shared_ptr<Device>& device);  // -1 for null.
 // Like device_for(), and sets options.gpu, which ranks exchange while they join.
 Result<std::shared_ptr<Device>> device_to_join_on(CommunicatorOptions& options);
 
-// Moves communicators of ranks of this thread to the device. If `device` is null, they stay on the host.
-Result<std::unique_ptr<Communicator>> move_to_device(std::unique_ptr<Communicator> communicator,
-                                                     const std::shared_ptr<Device>& device);
-Result<std::vector<std::unique_ptr<Communicator>>> move_all_to_device(
-    std::vector<std::unique_ptr<Communicator>> communicators, const std::shared_ptr<Device>& device);
+// Collective: moves the buffers of ranks of this thread to the device. If `device` is null, they stay on the host.
+Status move_to_device(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device);
 // Sets shared.on_device. If it is not null, all later calls of the communicator take the slow path.
 void note_device(SharedComm& shared);
 int device_of(const CommHandle& handle);  // -1: host memory.

@@ -9,7 +9,7 @@
 #include "src/api/on_device.h"
 #include "src/base/config.h"
 #include "src/base/protocol.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 
 namespace tutti {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/status.h"
-#include "src/communicator/call.h"
+#include "src/communicator/call/call.h"
 
 namespace tutti {
 

@@ -92,7 +92,7 @@ void log_variables(Rank rank) {
 void log_created(const Communicator& communicator, const std::string& created_by) {
   if (!logs(LogLevel::info)) return;
   const CommunicatorOptions& options = communicator.options();
-  const Hosts hosts = communicator.mesh() != nullptr ? communicator.mesh()->hosts() : Hosts::together(1);
+  const Hosts hosts = communicator.mesh().hosts();
   const std::size_t host_count = count_hosts(communicator, hosts);
   const std::string name = options.name.empty() ? "" : " of \"" + options.name + "\"";
   log(LogLevel::info, "Tutti %s: rank %u of %u%s on %s memory, %s, created by %s", options.version.c_str(),

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "src/api/handles.h"
-#include "src/communicator/stream.h"
+#include "src/communicator/call/stream.h"
 #include "tutti/tutti.h"
 
 namespace tutti {

@@ -22,14 +22,14 @@ class Ticket {
   SharedComm* shared() const { return shared_.get(); }
 
   // Waits until all earlier calls are complete.
-  Status await() const { return shared_->communicator->await_ticket(ticket_); }
+  void await() const { shared_->communicator->await_ticket(ticket_); }
 
   // Allows the next ticket to proceed.
   void end() {
     const auto shared = std::exchange(shared_, nullptr);
     if (shared == nullptr) return;
     // Without this wait, a later call could overtake an earlier one.
-    (void)shared->communicator->await_ticket(ticket_);
+    shared->communicator->await_ticket(ticket_);
     shared->communicator->finish_ticket();
     shared->queued.fetch_sub(1, std::memory_order_acq_rel);
   }

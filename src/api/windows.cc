@@ -3,7 +3,7 @@
 #include "src/api/comm_handle.h"
 #include "src/api/errors.h"
 #include "src/api/ticket.h"
-#include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/device_backend.h"
 
 namespace tutti {
 namespace {
@@ -23,20 +23,20 @@ Result<const CommHandle*> running_handle(tutti_comm comm) {
 }
 
 Result<WindowHandle> register_window(const CommHandle& handle, const WindowBuffer& buffer) {
-  DeviceCommunicator* communicator = handle.shared->on_device;
-  if (communicator == nullptr) return WindowHandle{0};  // Host memory needs no registration.
-  auto shown = communicator->register_window(buffer);
+  DeviceBackend* backend = handle.shared->on_device;
+  if (backend == nullptr) return WindowHandle{0};  // Host memory needs no registration.
+  auto shown = backend->register_window(buffer);
   if (!shown.ok()) return note_failure(*handle.shared, std::move(shown).status());
   return shown.value();
 }
 
 Status deregister(const CommHandle& handle, tutti_window window) {
-  DeviceCommunicator* communicator = handle.shared->on_device;
+  DeviceBackend* backend = handle.shared->on_device;
   const WindowHandle known = reinterpret_cast<std::uint64_t>(window) ^ kWindowKind;
-  if (communicator == nullptr || !communicator->has_window(known))
+  if (backend == nullptr || !backend->has_window(known))
     return invalid_argument(
         "window is not registered with this communicator: it belongs to another one, or was deregistered");
-  return note_failure(*handle.shared, communicator->deregister_window(known));
+  return note_failure(*handle.shared, backend->deregister_window(known));
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tu
       return invalid_argument("flags are " + std::to_string(flags) + ": pass 0 or TUTTI_WINDOW_SYMMETRIC");
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));
     const tutti::Ticket ticket(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
+    ticket.await();
     const auto promise = flags == 0 ? tutti::WindowPromise::none : tutti::WindowPromise::symmetric;
     *window = tutti::window_handle_of(
         TUTTI_TRY(tutti::register_window(*handle, {static_cast<std::byte*>(memory), size, promise})));
@@ -70,7 +70,7 @@ tutti_status tutti_window_deregister(tutti_window window, tutti_comm comm) {
   return guarded("tutti_window_deregister", [&]() -> Status {
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));
     const tutti::Ticket ticket(handle->shared);
-    TUTTI_CHECK_OK(tutti::note_failure(*handle->shared, ticket.await()));
+    ticket.await();
     return tutti::deregister(*handle, window);
   });
 }

@@ -6,21 +6,9 @@
 #include <string>
 
 #include "src/base/caught.h"
-#include "src/communicator/pace.h"
+#include "src/communicator/call/pace.h"
 
 namespace tutti {
-
-Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations) {
-  bool any = false;
-  for (auto& operation : operations) {
-    const bool done = TUTTI_TRY(operation->advance());
-    if (!done) continue;
-    operation.reset();
-    any = true;
-  }
-  std::erase(operations, nullptr);
-  return any;
-}
 
 namespace {
 
@@ -114,14 +102,6 @@ Status run_lineups(Lineups& lineups) {
 void call_off(Communicator& communicator, const Status& reason) {
   // Peers are notified before this rank reports the error.
   (void)caught([&] { return communicator.call_off(reason); });
-}
-
-Status drive(std::vector<std::unique_ptr<Operation>>& operations) {
-  while (!operations.empty()) {
-    const bool any = TUTTI_TRY(advance_all(operations));
-    if (!any && !operations.empty()) TUTTI_CHECK_OK(operations.front()->wait());
-  }
-  return {};
 }
 
 Status run_group(const std::vector<GroupedCall>& calls) {

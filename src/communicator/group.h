@@ -22,9 +22,4 @@ Status run_group(const std::vector<GroupedCall>& calls);
 // Reports to the peers that calls of a group will not be made, since peers may wait for them. Does not throw.
 void call_off(Communicator& communicator, const Status& reason);
 
-// Advances each operation once and removes those that are done. Returns whether any was done.
-Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations);
-// Advances all operations in turn until all are done.
-Status drive(std::vector<std::unique_ptr<Operation>>& operations);
-
 }  // namespace tutti

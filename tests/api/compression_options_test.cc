@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "tests/api/fake_communicator.h"
+#include "tests/api/fake_backend.h"
 #include "tutti/tutti.h"
 
 namespace tutti::test {

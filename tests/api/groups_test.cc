@@ -3,7 +3,7 @@
 
 #include <thread>
 
-#include "tests/api/fake_communicator.h"
+#include "tests/api/fake_backend.h"
 #include "tutti/tutti.h"
 
 namespace tutti::test {
@@ -26,7 +26,7 @@ TEST_F(GroupTest, HoldsCallsUntilOutermostEnd) {
 
 // The fake predicts as many microseconds as there are elements.
 TEST_F(GroupTest, SimulationRunsNothing) {
-  FakeCommunicator* other_fake = nullptr;
+  FakeBackend* other_fake = nullptr;
   const tutti_comm other = insert_fake(other_fake);
   tutti_stream stream = nullptr;
   ASSERT_EQ(tutti_stream_create(&stream), tutti_ok);
@@ -126,7 +126,7 @@ TEST_F(GroupTest, DestroysHandles_EvenIfItFails) {
 }
 
 TEST_F(GroupTest, DestroysHandles_WhenAnotherThreadDestroyedOne) {
-  FakeCommunicator* fake = nullptr;
+  FakeBackend* fake = nullptr;
   const tutti_comm gone = insert_fake(fake);
   tutti_group_start();
   EXPECT_EQ(tutti_comm_destroy(gone), tutti_ok);

@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-#include "tests/api/fake_communicator.h"
+#include "tests/api/fake_backend.h"
 #include "tutti/tutti.h"
 
 namespace tutti::test {

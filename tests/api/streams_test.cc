@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/api/fake_communicator.h"
+#include "tests/api/fake_backend.h"
 #include "tutti/tutti.h"
 
 namespace tutti::test {
@@ -135,7 +135,7 @@ TEST_F(StreamTest, CallbackReceivesFirstErrorSincePreviousCallback) {
 
 TEST_F(StreamTest, CallbackRunsAfterEarlierAndBeforeLaterCalls) {
   struct Order {
-    FakeCommunicator* fake = nullptr;
+    FakeBackend* fake = nullptr;
     std::size_t calls_before = 0;
   } order = {.fake = fake_};
   tutti_stream stream = nullptr;
@@ -277,16 +277,18 @@ TEST_F(StreamTest, SplitRunsAfterWorkInStreams) {
   EXPECT_EQ(all_reduce(1, stream), tutti_ok);
   EXPECT_EQ(all_reduce(2, stream), tutti_ok);
   std::atomic<bool> done = false;
+  const auto shared = CommHandles::instance().find(comm_)->shared;
   std::thread releasing([&] {  // Releases the fake after the split has queued, or has run.
-    while (fake_->awaited < 2 && !done) std::this_thread::yield();
+    while (shared->queued < 3 && !done) std::this_thread::yield();
     fake_->release();
   });
-  EXPECT_EQ(tutti_comm_split(comm_, 0, 0, nullptr, &part), tutti_ok);
+  EXPECT_EQ(tutti_comm_split(comm_, 1, 0, nullptr, &part), tutti_ok);  // The peers are not there, and have color 0.
   done = true;
   releasing.join();
   EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
-  EXPECT_EQ(fake_->calls_before_split, 2U);
-  EXPECT_EQ(all_reduce(3), tutti_ok);  // The split has released its place in the queue.
+  ASSERT_EQ(fake_->calls.size(), 3U);
+  EXPECT_EQ(fake_->calls[2].collective, Collective::all_gather);  // The split gathers the colors.
+  EXPECT_EQ(all_reduce(3), tutti_ok);                             // The split has released its place in the queue.
   EXPECT_EQ(tutti_comm_destroy(part), tutti_ok);
 }
 

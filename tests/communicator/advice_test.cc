@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 #include "tests/tuner/plugin/stand_in.h"

@@ -216,7 +216,7 @@ TEST(AutotuningMapped, SavesResultsOfBothKindsOfCalls) {
   const CommunicatorOptions options = autotuning(folder.file());
   const Case copy = case_of(Collective::all_gather, 2, 80'000);
   Communicators ranks = meet(2, options);
-  const Hosts& hosts = ranks.front()->mesh()->hosts();
+  const Hosts& hosts = ranks.front()->mesh().hosts();
   const std::string name_here = machine_name(options, hosts);
   const int pairs = max_alternating_calls(copy, machine_of(hosts)) / 2 + 1;
   const auto ways = run_often(ranks, copy, 2 * pairs, [](Rank, int i) { return i % 2 == 0; });
@@ -243,7 +243,7 @@ TEST(AutotuningMapped, UsesSavedResult) {
   const CommunicatorOptions options = autotuning(folder.file());
   const Case copy = case_of(Collective::broadcast, 3, 16'000);
   Communicators first = meet(3, options);
-  const std::string machine = machine_name(options, first.front()->mesh()->hosts());
+  const std::string machine = machine_name(options, first.front()->mesh().hosts());
   leave(first);
   const auto tuned = [&](bool mapped, const char* algorithm) {
     TunedClass made = {Collective::broadcast, size_class(64'000), {}, mapped};

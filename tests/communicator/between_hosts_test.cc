@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "src/communicator/carriers.h"
+#include "src/communicator/call/carriers.h"
 
 namespace tutti::test {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "src/communicator/call.h"
+#include "src/communicator/call/call.h"
 
 namespace tutti::test {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
 
 namespace tutti::test {
 

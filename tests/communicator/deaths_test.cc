@@ -1,7 +1,8 @@
 // Reports about a rank that ended without leaving the communicator.
 #include <gtest/gtest.h>
 
-#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/communicator.h"
+#include "src/communicator/waiting/control_plane.h"
 
 namespace tutti::test {
 namespace {
@@ -11,8 +12,8 @@ TEST(RankDeath, IsReportedWithNameOfDetectingRank) {
   const Board board = Board::create(3).value();
   const auto join = [&](Rank rank) {
     Board own = Board::adopt(board.segment().duplicate().value(), 3).value();
-    return std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(own), CommunicatorOptions(),
-                                              Spread::one_process);
+    return std::make_unique<Communicator>(std::make_shared<ControlPlane>(rank, std::move(meshes[rank]), std::move(own),
+                                                                         CommunicatorOptions(), Spread::one_process));
   };
   const auto first = join(0), last = join(2);
   meshes.clear();  // Closes the sockets of rank 1.

@@ -114,7 +114,7 @@ TEST(NumaDomains, AreKnown_InSubCommunicators) {
   for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.message();
   const auto domains = [](const Communicator& part) {
     std::vector<std::uint32_t> all;
-    for (const Location& location : part.mesh()->hosts().locations()) all.push_back(location.domain);
+    for (const Location& location : part.mesh().hosts().locations()) all.push_back(location.domain);
     return all;
   };
   EXPECT_EQ(domains(*parts[4]), (std::vector<std::uint32_t>{5, 1, 1, 5}));  // In the order of keys.

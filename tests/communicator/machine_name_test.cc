@@ -185,7 +185,7 @@ std::string joined(const std::vector<std::uint32_t>& cpus) {
       ::sched_setaffinity(0, sizeof one, &one);
       auto made = Communicator::create(meeting.id(), rank, static_cast<Rank>(cpus.size()), keeping());
       if (!made.ok()) return std::move(made).status().message();
-      std::string name = named(made.value()->mesh()->hosts());
+      std::string name = named(made.value()->mesh().hosts());
       const Status left = made.value()->leave();
       return left.ok() ? name : left.message();
     });

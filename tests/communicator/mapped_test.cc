@@ -3,8 +3,9 @@
 
 #include <cstring>
 
+#include "src/communicator/communicator.h"
 #include "src/communicator/control/regions.h"
-#include "src/communicator/host/host_communicator.h"
+#include "src/communicator/waiting/control_plane.h"
 #include "tests/communicator/met_ranks.h"
 
 namespace tutti::test {
@@ -97,12 +98,13 @@ TEST(MappedMemory, RejectsPeerWithoutBuffer_WhenOneIsRequired) {
   constexpr std::size_t kBytes = 64 << 10;
   std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(2)).value();
   const Board board = Board::create(2).value();
-  HostCommunicator rank(0, std::move(meshes[0]), Board::adopt(board.segment().duplicate().value(), 2).value(), {},
-                        Spread::many_processes);
+  Communicator rank(std::make_shared<ControlPlane>(0, std::move(meshes[0]),
+                                                   Board::adopt(board.segment().duplicate().value(), 2).value(),
+                                                   CommunicatorOptions(), Spread::many_processes));
   std::byte* shown = Regions::of_process().allocate(kBytes).value();
   Call call = broadcast(shown, kBytes);
   call.root = 1;
-  const auto started = rank.start(call, nullptr).value();
+  const auto started = rank.start(call).value();
   EXPECT_FALSE(done(*started));
   CallRecord forged = *board.call(0, 1);
   forged.input = forged.output = {kNoBuffer, 0};

@@ -10,10 +10,12 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/base/own_cpus.h"
+#include "src/communicator/call/pace.h"
+#include "src/communicator/call/stream.h"
+#include "src/communicator/communicator.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/host/host_communicator.h"
-#include "src/communicator/pace.h"
-#include "src/communicator/stream.h"
+#include "src/communicator/waiting/control_plane.h"
+#include "src/executor/ports.h"
 #include "tests/communicator/met_ranks.h"
 #include "tests/communicator/random_pauses.h"
 
@@ -126,7 +128,8 @@ TEST(SleepingWait, EndsAtAbort) {
 
 TEST(SleepingWait, EndsAtDeathOfPeer) {
   std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(2)).value();
-  HostCommunicator rank(0, std::move(meshes[0]), Board::create(2).value(), {}, Spread::one_process);
+  Communicator rank(std::make_shared<ControlPlane>(0, std::move(meshes[0]), Board::create(2).value(),
+                                                   CommunicatorOptions(), Spread::one_process));
   std::thread dying([&] {
     EXPECT_TRUE(falls_asleep(rank));
     meshes.clear();  // Closes the socket of rank 1.

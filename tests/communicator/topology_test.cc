@@ -74,7 +74,7 @@ class TopologyFileOfRanks : public testing::Test {
 TEST_F(TopologyFileOfRanks, DefinesNumaDomains) {
   const auto body = [](Communicator& communicator) -> std::string {
     std::string domains;
-    for (const Location& location : communicator.mesh()->hosts().locations())
+    for (const Location& location : communicator.mesh().hosts().locations())
       domains += std::to_string(location.domain) + " ";
     CommunicatorOptions options = communicator.options();
     options.algorithm = "hierarchical";
@@ -91,7 +91,7 @@ TEST_F(TopologyFileOfRanks, DefinesNumaDomains) {
 // Rank 0 writes the merged topology to the dump file. It must equal the topology of the file.
 TEST_F(TopologyFileOfRanks, IsWritten_AsUsed) {
   const auto body = [](Communicator& communicator) {
-    const MergedTopology* merged = communicator.mesh()->hosts().topology();
+    const MergedTopology* merged = communicator.mesh().hosts().topology();
     return merged == nullptr ? std::string("nothing")
                              : std::to_string(merged->hosts()) + " " + merged->of(0).nodes[1].name;
   };
@@ -114,7 +114,7 @@ TEST_F(TopologyFileOfRanks, IsSentWithoutHostNames) {
   }
   ASSERT_TRUE(write_topology_file(file_, topology).ok());
   const auto body = [](Communicator& communicator) {
-    const Topology& reported = communicator.mesh()->hosts().topology()->of(0);
+    const Topology& reported = communicator.mesh().hosts().topology()->of(0);
     return reported.notes.empty() ? std::string("no notes") : reported.notes.front();
   };
   for (const std::string& said : join(2, body)) EXPECT_EQ(said, "2 GPUs of an unknown model: no NVLinks are assumed");

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "src/communicator/stream.h"
+#include "src/communicator/call/stream.h"
 #include "src/executor/thread_block/device.h"
 
 namespace tutti::test {

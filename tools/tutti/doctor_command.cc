@@ -14,7 +14,7 @@
 #include "src/base/own_cpus.h"
 #include "src/base/owned.h"
 #include "src/bootstrap/address.h"
-#include "src/communicator/carriers.h"
+#include "src/communicator/call/carriers.h"
 #include "src/communicator/device/listing.h"
 #include "src/communicator/joining/between_hosts.h"
 #include "src/communicator/joining/own_host.h"

@@ -11,7 +11,7 @@
 #include "src/base/config.h"
 #include "src/base/protocol.h"
 #include "src/bootstrap/peer_record.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 #include "src/communicator/joining/between_hosts.h"
 #include "tools/tutti/command_line.h"
 #include "tools/tutti/commands.h"

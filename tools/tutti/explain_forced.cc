@@ -4,7 +4,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 
 namespace tutti::tool {
 namespace {

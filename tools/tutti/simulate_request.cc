@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "src/base/protocol.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 #include "src/compression/format.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/rings.h"

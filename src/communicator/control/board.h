@@ -15,9 +15,9 @@
 #include "src/base/sleep_word.h"
 #include "src/base/status.h"
 #include "src/base/types.h"
+#include "src/communicator/call/forced.h"
 #include "src/communicator/control/switchover.h"
 #include "src/communicator/control/wait_record.h"
-#include "src/communicator/forced.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
 
@@ -53,7 +53,8 @@ struct CallRecord {
 };
 static_assert(sizeof(CallRecord) == 64);
 
-// Values of CallRecord::collective: all_to_all_v, which has a count per rank, and the all_gather of a split.
+// Values of CallRecord::collective: all_to_all_v, which has a count per rank, and the all_gather of a split, which has
+// this value as its CommunicatorOptions::forced, too.
 inline constexpr std::uint8_t kUnequalCollective = 255;
 inline constexpr std::uint8_t kSplitCollective = 254;
 inline constexpr std::uint32_t kCallHistory = 16;

@@ -12,7 +12,7 @@
 #include "src/base/caught.h"
 #include "src/base/clock.h"
 #include "src/bootstrap/address.h"
-#include "src/communicator/carriers.h"
+#include "src/communicator/call/carriers.h"
 
 namespace tutti {
 namespace {

@@ -14,8 +14,8 @@
 #include "src/base/socket.h"
 #include "src/base/status.h"
 #include "src/bootstrap/unique_id.h"
+#include "src/communicator/call/hosts.h"
 #include "src/communicator/control/contact.h"
-#include "src/communicator/hosts.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/communicator/communicator.h"
+#include "src/communicator/call/backend.h"
 #include "src/communicator/device/call_order.h"
 #include "src/communicator/device/kernel_reports.h"
 #include "src/communicator/device/prepared_call.h"

@@ -27,8 +27,12 @@ constexpr const char* kNothingReceived = " has not reported it, and may be late,
 
 }  // namespace
 
-DeviceMonitor::DeviceMonitor(Communicator& control, PeerSet& peers, const DeviceWindows& windows)
-    : control_(control), rank_(control.rank()), ranks_(control.ranks()), peers_(peers), windows_(windows) {}
+DeviceMonitor::DeviceMonitor(ControlPlane& control, PeerSet& peers, const DeviceWindows& windows)
+    : control_(control),
+      rank_(control.membership.rank),
+      ranks_(control.membership.ranks),
+      peers_(peers),
+      windows_(windows) {}
 
 DeviceMonitor::~DeviceMonitor() = default;
 
@@ -56,13 +60,13 @@ bool DeviceMonitor::has_report() const {
 bool DeviceMonitor::has_failed() const { return board().failed() || has_report(); }
 
 Status DeviceMonitor::failure() {
-  if (!board().failed() && has_report()) return control_.fail(explain(reports_.load()->progress().report));
+  if (!board().failed() && has_report()) return control_.failures.fail(explain(reports_.load()->progress().report));
   if (!board().failed()) {
     Status differ = compare_calls();
-    if (!differ.ok()) return control_.fail(std::move(differ));
+    if (!differ.ok()) return control_.failures.fail(std::move(differ));
     report_late_ranks();
   }
-  return reports_ != nullptr && peers_.network() ? control_.failure(latest_call()) : control_.failure();
+  return control_.failures.found(reports_ != nullptr && peers_.network() ? latest_call() : "outside of any call");
 }
 
 // Thread blocks cannot log, and may wait for a late rank without limit. Warns once per call. Omits ranks of other
@@ -74,7 +78,7 @@ void DeviceMonitor::report_late_ranks() {
     seen_ns_ = now;  // First, because several threads run this.
     seen_call_ = last;
   }
-  const std::int64_t limit_ms = control_.options().timeout_ms;
+  const std::int64_t limit_ms = control_.membership.options.timeout_ms;
   const std::int64_t late_ms = limit_ms > 0 ? std::min(limit_ms / kLateOfLimit, kLateMs) : kLateMs;
   if (now - seen_ns_ < late_ms * 1'000'000 || late_call_ == last) return;
   std::string late;
@@ -97,7 +101,7 @@ Status DeviceMonitor::compare_calls() const {
       const auto ours = board().call(rank_, sequence);
       const auto theirs = board().call(peer, sequence);
       if (ours && theirs && ours->signature != theirs->signature)
-        return disagreement(control_.options().name, {rank_, *ours}, {peer, *theirs});
+        return disagreement(control_.membership.options.name, {rank_, *ours}, {peer, *theirs});
     }
   }
   return {};
@@ -105,7 +109,7 @@ Status DeviceMonitor::compare_calls() const {
 
 // Describes the failed call. The latest calls of this rank are still on the board.
 Status DeviceMonitor::explain(const KernelReport& report) {
-  const std::string& name = control_.options().name;
+  const std::string& name = control_.membership.options.name;
   const std::uint64_t last = board().last(rank_);
   std::string call = "a message or an earlier call";
   for (std::uint64_t sequence = last; sequence > 0 && sequence + kCallHistory > last; --sequence) {
@@ -135,10 +139,10 @@ Status DeviceMonitor::explain(const KernelReport& report) {
 
 // Handles the call record of a rank of another host, which that rank sends when it makes no progress.
 Status DeviceMonitor::receive_call(Rank peer, std::uint64_t sequence) {
-  control_.report_last_call();
+  control_.notifications.report_calls(NotificationKind::call);
   const Deadline deadline = Deadline::after_ms(kRecordMs);
   while (board().last(peer) < sequence && !deadline.passed()) {
-    TUTTI_CHECK_OK(control_.failure());
+    TUTTI_CHECK_OK(control_.failures.found("outside of any call"));
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return {};
@@ -155,7 +159,7 @@ std::string DeviceMonitor::latest_call() const {
 }
 
 std::string DeviceMonitor::route_to(Rank peer) const {
-  const Mesh& mesh = *control_.mesh();
+  const Mesh& mesh = control_.membership.mesh;
   return mesh.is_remote(peer) ? " over " + mesh.connection(peer).route() : "";
 }
 
@@ -165,7 +169,8 @@ std::string DeviceMonitor::route_to(Rank peer) const {
 // false after a failure.
 bool DeviceMonitor::poll(std::int64_t still_ns) {
   const std::uint64_t begun = load_acquire(&reports_.load()->progress().begun);
-  if (still_ns >= kReportNs && std::exchange(reported_call_, begun) != begun) control_.report_last_call();
+  if (still_ns >= kReportNs && std::exchange(reported_call_, begun) != begun)
+    control_.notifications.report_calls(NotificationKind::call);
   return failure().ok();
 }
 

@@ -8,11 +8,11 @@
 #include <memory>
 #include <string>
 
-#include "src/communicator/communicator.h"
 #include "src/communicator/device/call_order.h"
 #include "src/communicator/device/kernel_reports.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/peer_set.h"
+#include "src/communicator/waiting/control_plane.h"
 
 namespace tutti {
 
@@ -22,7 +22,7 @@ class Proxy;
 class DeviceMonitor {
  public:
   // All arguments must outlive this object.
-  DeviceMonitor(Communicator& control, PeerSet& peers, const DeviceWindows& windows);
+  DeviceMonitor(ControlPlane& control, PeerSet& peers, const DeviceWindows& windows);
   ~DeviceMonitor();
 
   // Reads the reports of thread blocks from now on, and starts the proxy if there are ranks on other hosts. Called
@@ -54,7 +54,7 @@ class DeviceMonitor {
   std::unique_ptr<Proxy> release_proxy();
 
  private:
-  const Board& board() const { return control_.board(); }
+  const Board& board() const { return control_.membership.board; }
   bool has_report() const;
   bool poll(std::int64_t still_ns);
   Status receive_call(Rank peer, std::uint64_t sequence);
@@ -64,7 +64,7 @@ class DeviceMonitor {
   std::string latest_call() const;
   std::string route_to(Rank peer) const;
 
-  Communicator& control_;
+  ControlPlane& control_;
   const Rank rank_, ranks_;
   PeerSet& peers_;
   const DeviceWindows& windows_;

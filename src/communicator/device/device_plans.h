@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "src/communicator/communicator.h"
+#include "src/communicator/call/backend.h"
 #include "src/communicator/device/plan_chooser.h"
 #include "src/communicator/peers/links.h"
 #include "src/communicator/planning/planning.h"

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "src/base/caught.h"
+#include "src/communicator/call/forced.h"
 #include "src/communicator/device/time_sliced_launcher.h"
-#include "src/communicator/forced.h"
 #include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
@@ -33,20 +33,19 @@ class Waves {
 
  private:
   Wave wave_of(const DeviceCall& entry) {
-    const DeviceCommunicator& communicator = *entry.communicator;
-    if (!is_message(entry.call)) return {false, collectives_[&communicator]++, 0, 0};
-    const Rank self = communicator.rank();
+    const DeviceBackend& backend = entry.backend();
+    if (!is_message(entry.call)) return {false, collectives_[&backend]++, 0, 0};
+    const Rank self = backend.rank();
     const bool sends = entry.call.kind == Kind::send;
-    const Rank ahead =
-        sends ? entry.call.root + communicator.ranks() - self : self + communicator.ranks() - entry.call.root;
-    const bool one_at_a_time = communicator.peers().thread_blocks() == 1;
+    const Rank ahead = sends ? entry.call.root + backend.ranks() - self : self + backend.ranks() - entry.call.root;
+    const bool one_at_a_time = backend.peers().thread_blocks() == 1;
     const Rank receiver = sends ? entry.call.root : self;
-    return {true, messages_[{&communicator, entry.call.root, sends}]++, ahead % communicator.ranks(),
+    return {true, messages_[{&backend, entry.call.root, sends}]++, ahead % backend.ranks(),
             one_at_a_time ? receiver : 0};
   }
 
-  std::map<const DeviceCommunicator*, std::uint32_t> collectives_;
-  std::map<std::tuple<const DeviceCommunicator*, Rank, bool>, std::uint32_t> messages_;
+  std::map<const DeviceBackend*, std::uint32_t> collectives_;
+  std::map<std::tuple<const DeviceBackend*, Rank, bool>, std::uint32_t> messages_;
   std::map<Wave, std::vector<const DeviceCall*>> waves_;
 };
 
@@ -58,7 +57,7 @@ class ConcurrentCalls {
   // Fails, before anything is enqueued, if the streams belong to different captures.
   Status check() const {
     const std::uint64_t capture = TUTTI_TRY(device().capture_of(stream()));
-    for (const auto& [communicator, caller] : callers()) {
+    for (const auto& [backend, caller] : callers()) {
       const std::uint64_t other = TUTTI_TRY(device().capture_of(caller));
       if (other != capture)
         return invalid_usage("the streams of a group are captured into different graphs, or not all of them are");
@@ -70,26 +69,26 @@ class ConcurrentCalls {
     TUTTI_CHECK_OK(begin());
     const bool timed = of_one_communicator();
     for (const DeviceCall* call : calls_)
-      if (timed) TUTTI_CHECK_OK(call->communicator->start_timing(call->call, stream()));
+      if (timed) TUTTI_CHECK_OK(call->backend().start_timing(call->call, stream()));
     for (const DeviceCall* call : calls_) {
-      DeviceCommunicator& communicator = *call->communicator;
-      const DeviceJob job = TUTTI_TRY(is_message(call->call) ? communicator.message(call->call, call->options)
-                                                             : communicator.collective(call->call, call->options));
+      DeviceBackend& backend = call->backend();
+      const DeviceJob job = TUTTI_TRY(is_message(call->call) ? backend.message(call->call, call->options)
+                                                             : backend.collective(call->call, call->options));
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
       if (job.correct.compression != CompressionFormat::none) TUTTI_CHECK_OK(device().correct(job.correct, stream()));
       if (!job.launches) continue;
-      if (communicator.is_time_sliced()) {
-        time_sliced_[&communicator].push_back(job);
+      if (backend.is_time_sliced()) {
+        time_sliced_[&backend].push_back(job);
         continue;
       }
-      Family& family = families_[communicator.peers().family()];
+      Family& family = families_[backend.peers().family()];
       family.jobs.push_back(job);
-      family.ranks.insert(&communicator);
-      family.share = communicator.peers().thread_blocks();
+      family.ranks.insert(&backend);
+      family.share = backend.peers().thread_blocks();
     }
     TUTTI_CHECK_OK(launch_all());
     for (const DeviceCall* call : calls_)
-      if (timed) TUTTI_CHECK_OK(call->communicator->end_timing(stream()));
+      if (timed) TUTTI_CHECK_OK(call->backend().end_timing(stream()));
     return end();
   }
 
@@ -97,44 +96,43 @@ class ConcurrentCalls {
   // The ranks of one communicator that are driven by this thread.
   struct Family {
     std::vector<DeviceJob> jobs;
-    std::set<const DeviceCommunicator*> ranks;
+    std::set<const DeviceBackend*> ranks;
     std::uint32_t share = 0;  // Thread blocks of each rank.
   };
 
-  Device& device() const { return calls_.front()->communicator->device(); }
+  Device& device() const { return calls_.front()->backend().device(); }
   DeviceStream stream() const { return calls_.front()->stream; }
 
   // True if only collectives of one communicator run here. The time of the launch is then the time of these calls.
   bool of_one_communicator() const {
-    const std::uint64_t family = calls_.front()->communicator->peers().family();
+    const std::uint64_t family = calls_.front()->backend().peers().family();
     return std::all_of(calls_.begin(), calls_.end(), [&](const DeviceCall* call) {
-      return !is_message(call->call) && call->communicator->peers().family() == family;
+      return !is_message(call->call) && call->backend().peers().family() == family;
     });
   }
 
-  // Pairs of communicator and stream in which its calls were made.
-  std::set<std::pair<DeviceCommunicator*, DeviceStream>> callers() const {
-    std::set<std::pair<DeviceCommunicator*, DeviceStream>> all;
-    for (const DeviceCall* call : calls_) all.emplace(call->communicator, call->stream);
+  // Pairs of backend and stream in which its calls were made.
+  std::set<std::pair<DeviceBackend*, DeviceStream>> callers() const {
+    std::set<std::pair<DeviceBackend*, DeviceStream>> all;
+    for (const DeviceCall* call : calls_) all.emplace(&call->backend(), call->stream);
     return all;
   }
 
   Status begin() {
     std::set<const DeviceEvent*> held;
-    for (const auto& [communicator, caller] : callers()) {
-      TUTTI_CHECK_OK(communicator->begin(caller, stream()));
-      const DeviceEvent* latest = communicator->latest();
-      if (latest != nullptr && held.insert(latest).second) TUTTI_CHECK_OK(communicator->hold_for_latest(stream()));
+    for (const auto& [backend, caller] : callers()) {
+      TUTTI_CHECK_OK(backend->begin(caller, stream()));
+      const DeviceEvent* latest = backend->latest();
+      if (latest != nullptr && held.insert(latest).second) TUTTI_CHECK_OK(backend->hold_for_latest(stream()));
     }
     return {};
   }
 
   // Time-sliced calls wait for each other: all are requested before one holds the stream.
   Status launch_all() {
-    for (const auto& [communicator, jobs] : time_sliced_)
-      TUTTI_CHECK_OK(communicator->request_launch(launch_of(jobs), stream()));
+    for (const auto& [backend, jobs] : time_sliced_) TUTTI_CHECK_OK(backend->request_launch(launch_of(jobs), stream()));
     TUTTI_CHECK_OK(launch());
-    for (const auto& [communicator, jobs] : time_sliced_) TUTTI_CHECK_OK(communicator->hold_for_launches(stream()));
+    for (const auto& [backend, jobs] : time_sliced_) TUTTI_CHECK_OK(backend->hold_for_launches(stream()));
     return {};
   }
 
@@ -182,7 +180,7 @@ class ConcurrentCalls {
   DeviceLaunch launch_of(const std::vector<DeviceJob>& jobs) const {
     DeviceLaunch all;
     all.together = jobs.size() > 1 && std::any_of(calls_.begin(), calls_.end(), [](const DeviceCall* call) {
-                     return call->communicator->peers().shares_device();
+                     return call->backend().peers().shares_device();
                    });
     for (const DeviceJob& job : jobs) {
       all.batch.calls[all.count++] = job.entry;
@@ -192,16 +190,16 @@ class ConcurrentCalls {
   }
 
   Status end() {
-    std::set<DeviceCommunicator*> members;
-    for (const auto& [communicator, caller] : callers()) members.insert(communicator);
-    TUTTI_CHECK_OK(DeviceCommunicator::end_together(members, stream()));
-    for (const auto& [communicator, caller] : callers()) TUTTI_CHECK_OK(communicator->end(caller, stream()));
+    std::set<DeviceBackend*> members;
+    for (const auto& [backend, caller] : callers()) members.insert(backend);
+    TUTTI_CHECK_OK(DeviceBackend::end_together(members, stream()));
+    for (const auto& [backend, caller] : callers()) TUTTI_CHECK_OK(backend->end(caller, stream()));
     return {};
   }
 
   std::vector<const DeviceCall*> calls_;
   std::map<std::uint64_t, Family> families_;
-  std::map<DeviceCommunicator*, std::vector<DeviceJob>> time_sliced_;
+  std::map<DeviceBackend*, std::vector<DeviceJob>> time_sliced_;
 };
 
 // Groups of calls, per device, that fit one launch: one wave, or several waves of messages.
@@ -210,7 +208,7 @@ class Schedule {
   explicit Schedule(const Waves& waves) {
     for (const auto& [wave, calls] : waves.all()) {
       std::map<Device*, std::vector<const DeviceCall*>> by_device;
-      for (const DeviceCall* call : calls) by_device[&call->communicator->device()].push_back(call);
+      for (const DeviceCall* call : calls) by_device[&call->backend().device()].push_back(call);
       for (auto& [device, own] : by_device) add({device, std::get<0>(wave), std::get<1>(wave), std::move(own)});
     }
   }
@@ -238,16 +236,16 @@ class Schedule {
  private:
   // Messages of several waves may share a launch while the communicators' shares of the device suffice.
   static bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vector<const DeviceCall*>& more) {
-    std::map<const DeviceCommunicator*, std::uint32_t> shares;
+    std::map<const DeviceBackend*, std::uint32_t> shares;
     std::uint32_t widest = 0;
     for (const auto* calls : {&some, &more}) {
       for (const DeviceCall* call : *calls) {
-        shares[call->communicator] = call->communicator->peers().thread_blocks();
-        widest = std::max(widest, call->communicator->message_channels(call->call));
+        shares[&call->backend()] = call->backend().peers().thread_blocks();
+        widest = std::max(widest, call->backend().message_channels(call->call));
       }
     }
     std::uint32_t limits = 0;
-    for (const auto& [communicator, share] : shares) limits += share;
+    for (const auto& [backend, share] : shares) limits += share;
     const std::size_t count = some.size() + more.size();
     return count <= kMaxCalls && count * widest <= limits;
   }
@@ -276,12 +274,12 @@ enum class RefusalCause { caller, failure };
 // call in the group; other ranks have not published that call and may retry it, too. Peers of other communicators would
 // wait for calls that are never made, so these communicators fail.
 void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, RefusalCause cause) {
-  for (const DeviceCall& call : calls) call.communicator->cancel_prepared();
-  const std::uint64_t family = refused.communicator->peers().family();
-  std::map<const DeviceCommunicator*, std::uint32_t> own;
+  for (const DeviceCall& call : calls) call.backend().cancel_prepared();
+  const std::uint64_t family = refused.backend().peers().family();
+  std::map<const Communicator*, std::uint32_t> own;
   for (const DeviceCall& call : calls) ++own[call.communicator];
   for (const DeviceCall& call : calls) {
-    const bool same = call.communicator->peers().family() == family;
+    const bool same = call.backend().peers().family() == family;
     if (same && own[call.communicator] == 1 && cause == RefusalCause::caller) continue;
     (void)call.communicator->call_off(reason);
   }
@@ -289,10 +287,10 @@ void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const 
 
 // Detects errors and allocates memory before any launch, because launched thread blocks may wait for other ranks.
 Status prepare(std::span<const DeviceCall> calls) {
-  std::map<const DeviceCommunicator*, std::size_t> roundings;
+  std::map<const Communicator*, std::size_t> roundings;
   for (const DeviceCall& call : calls) {
-    Status status = call.communicator->has_failed() ? call.communicator->failure() : Status();
-    if (status.ok()) status = call.communicator->prepare(call.call, call.options, roundings[call.communicator]);
+    Status status = call.backend().has_failed() ? call.communicator->failure() : Status();
+    if (status.ok()) status = call.backend().prepare(call.call, call.options, roundings[call.communicator]);
     if (status.ok()) continue;
     refuse(calls, call, status, is_question(status) ? RefusalCause::caller : RefusalCause::failure);
     return status;

@@ -1,17 +1,19 @@
-// Enqueues calls of device communicators in their callers' streams.
+// Enqueues calls on devices in their callers' streams.
 #pragma once
 
 #include <span>
 
-#include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/device_backend.h"
 
 namespace tutti {
 
 struct DeviceCall {
-  DeviceCommunicator* communicator = nullptr;
+  Communicator* communicator = nullptr;  // Its buffers lie on a device.
   Call call;
   CommunicatorOptions options;
   DeviceStream stream = nullptr;
+
+  DeviceBackend& backend() const { return *communicator->on_device(); }
 };
 
 // Enqueues one call, or the calls of a group, without waiting for peers. For each communicator, collectives run in

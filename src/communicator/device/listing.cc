@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "src/base/config.h"
-#include "src/communicator/carriers.h"
+#include "src/communicator/call/carriers.h"
 #include "src/communicator/peers/direct_slots.h"
 #include "src/executor/thread_block/device.h"
 

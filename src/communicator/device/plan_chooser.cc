@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 #include "src/communicator/planning/lane_specs.h"
 
 namespace tutti {

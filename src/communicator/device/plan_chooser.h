@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/communicator/communicator.h"
+#include "src/communicator/call/backend.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/peer_set.h"
 #include "src/communicator/planning/advice.h"

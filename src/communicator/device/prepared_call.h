@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/communicator/compression_counter.h"
+#include "src/communicator/call/compression_counter.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/device/device_plans.h"
 #include "src/executor/thread_block/batch.h"

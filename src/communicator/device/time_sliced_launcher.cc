@@ -35,7 +35,7 @@ void nap(std::int64_t ns) {
 }  // namespace
 
 Result<std::unique_ptr<TimeSlicedLauncher>> TimeSlicedLauncher::make(std::shared_ptr<Device> device,
-                                                                     Communicator& control) {
+                                                                     ControlPlane& control) {
   std::unique_ptr<TimeSlicedLauncher> made(new TimeSlicedLauncher(std::move(device), control));
   made->event_ = TUTTI_TRY(made->device_->make_event());
   const std::size_t pages = round_up(sizeof(Mailbox), mapped_page_bytes());
@@ -158,7 +158,7 @@ TimeSlicedLauncher::Request* TimeSlicedLauncher::next_request() {
   }
 }
 
-bool TimeSlicedLauncher::has_failed() const { return failed_ || control_.board().failed(); }
+bool TimeSlicedLauncher::has_failed() const { return failed_ || control_.membership.board.failed(); }
 
 void TimeSlicedLauncher::await_launcher(const Request& request) {
   const std::int64_t began_ns = now_ns();
@@ -172,13 +172,13 @@ void TimeSlicedLauncher::await_launcher(const Request& request) {
     if (failed_ns != 0 && now - failed_ns > kGraceNs) return;
     if (failed_ns != 0 || request.timeout_ns == 0 || now - began_ns - kLateNs < request.timeout_ns) continue;
     lock.unlock();
-    (void)control_.fail(blocked_error(request));
+    (void)control_.failures.fail(blocked_error(request));
     lock.lock();
   }
 }
 
 Status TimeSlicedLauncher::blocked_error(const Request& request) const {
-  return timeout_error("rank " + std::to_string(control_.rank()) + " waited more than " +
+  return timeout_error("rank " + std::to_string(control_.membership.rank) + " waited more than " +
                        describe_ms(request.timeout_ns / 1'000'000) + ", and its launches on " + device_->traits().name +
                        " are held up: something in the process waits for the whole device while a stream is held, as "
                        "cudaFree and cudaDeviceSynchronize do; free memory when calls are done, or start MPS");
@@ -211,7 +211,7 @@ void TimeSlicedLauncher::run_request(const Request& request) {
     const std::vector<ThreadBlockProgress> before(mailbox().blocks, mailbox().blocks + request.thread_blocks);
     Status launched = launch(request);
     if (!launched.ok()) {
-      (void)control_.fail(std::move(launched));
+      (void)control_.failures.fail(std::move(launched));
       return;
     }
     const bool moved = !std::equal(before.begin(), before.end(), mailbox().blocks,
@@ -256,14 +256,14 @@ std::uint32_t TimeSlicedLauncher::count(const Request& request, ThreadBlockState
 
 std::uint64_t TimeSlicedLauncher::progress_of_peers() const {
   std::uint64_t moves = 0;
-  for (Rank peer = 0; peer < control_.ranks(); ++peer) {
-    if (peer != control_.rank()) moves += load_acquire(&control_.board().entry(peer).moves);
+  for (Rank peer = 0; peer < control_.membership.ranks; ++peer) {
+    if (peer != control_.membership.rank) moves += load_acquire(&control_.membership.board.entry(peer).moves);
   }
   return moves;
 }
 
 void TimeSlicedLauncher::notify_peers() const {
-  std::uint64_t& moves = control_.board().entry(control_.rank()).moves;
+  std::uint64_t& moves = control_.membership.board.entry(control_.membership.rank).moves;
   store_release(&moves, moves + 1);
 }
 

@@ -16,8 +16,8 @@
 #include <mutex>
 
 #include "src/base/service_thread.h"
-#include "src/communicator/communicator.h"
 #include "src/communicator/device/prepared_call.h"
+#include "src/communicator/waiting/control_plane.h"
 #include "src/executor/thread_block/device.h"
 #include "transports/shm/segment.h"
 
@@ -29,7 +29,7 @@ enum class RequestKind : std::uint8_t { single, replayed };
 class TimeSlicedLauncher {
  public:
   // Allocates memory. `control` must outlive the result.
-  static Result<std::unique_ptr<TimeSlicedLauncher>> make(std::shared_ptr<Device> device, Communicator& control);
+  static Result<std::unique_ptr<TimeSlicedLauncher>> make(std::shared_ptr<Device> device, ControlPlane& control);
   ~TimeSlicedLauncher();  // Waits for requests of kind `single`; see is_idle(). Not in a child of fork().
   TimeSlicedLauncher(const TimeSlicedLauncher&) = delete;
   TimeSlicedLauncher& operator=(const TimeSlicedLauncher&) = delete;
@@ -66,7 +66,7 @@ class TimeSlicedLauncher {
     std::int64_t timeout_ns = 0;      // Shortest timeout of its calls; 0: none.
   };
 
-  TimeSlicedLauncher(std::shared_ptr<Device> device, Communicator& control)
+  TimeSlicedLauncher(std::shared_ptr<Device> device, ControlPlane& control)
       : device_(std::move(device)), control_(control) {}
 
   Mailbox& mailbox() const { return *reinterpret_cast<Mailbox*>(memory_.data()); }
@@ -95,7 +95,7 @@ class TimeSlicedLauncher {
   void notify_peers() const;
 
   const std::shared_ptr<Device> device_;
-  Communicator& control_;
+  ControlPlane& control_;
   Segment memory_;  // A Mailbox, padded to whole pages.
   HostMemory mapped_;
   std::atomic<bool> failed_{false};  // A thread block failed, and reported why.

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 #include "src/communicator/host/mapped_buffers.h"
 #include "src/communicator/planning/planning.h"
 

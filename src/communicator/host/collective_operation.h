@@ -4,9 +4,9 @@
 
 #include <optional>
 
+#include "src/communicator/call/operation.h"
 #include "src/communicator/control/remote_access.h"
 #include "src/communicator/host/collective_parts.h"
-#include "src/communicator/operation.h"
 
 namespace tutti {
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
+#include "src/communicator/call/operation.h"
 #include "src/communicator/host/collective_parts.h"
-#include "src/communicator/operation.h"
 
 namespace tutti {
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "src/communicator/call.h"
+#include "src/communicator/call/call.h"
 #include "src/communicator/waiting/control_plane.h"
 #include "src/executor/program.h"
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <optional>
 
-#include "src/communicator/call.h"
-#include "src/communicator/operation.h"
+#include "src/communicator/call/call.h"
+#include "src/communicator/call/operation.h"
 #include "src/communicator/waiting/waiter.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/base/atomic.h"
-#include "src/communicator/group.h"
+#include "src/communicator/call/operation.h"
 #include "src/communicator/planning/lane_specs.h"
 #include "src/communicator/planning/message_signature.h"
 

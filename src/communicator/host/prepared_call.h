@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include "src/communicator/call.h"
-#include "src/communicator/compression_counter.h"
+#include "src/communicator/call/call.h"
+#include "src/communicator/call/compression_counter.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/host/autotuning.h"
 #include "src/communicator/host/connected_plans.h"

@@ -3,8 +3,8 @@
 
 #include <atomic>
 
-#include "src/communicator/communicator.h"
-#include "src/communicator/compression_counter.h"
+#include "src/communicator/call/backend.h"
+#include "src/communicator/call/compression_counter.h"
 #include "src/communicator/host/connected_plans.h"
 
 namespace tutti {

@@ -9,7 +9,7 @@
 #include "src/base/caught.h"
 #include "src/base/log.h"
 #include "src/bootstrap/secrets.h"
-#include "src/communicator/host/join.h"
+#include "src/communicator/joining/join.h"
 #include "src/messages/errors.h"
 
 namespace tutti {

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "src/base/log.h"
-#include "src/communicator/carriers.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/carriers.h"
+#include "src/communicator/call/forced.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "src/bootstrap/bootstrap.h"
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
 #include "src/topology/merged.h"
 
 namespace tutti {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "src/bootstrap/bootstrap.h"
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
 
 namespace tutti {
 

@@ -7,7 +7,7 @@
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/secrets.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 #include "src/communicator/joining/between_hosts.h"
 #include "src/communicator/joining/own_host.h"
 

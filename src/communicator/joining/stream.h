@@ -7,7 +7,7 @@
 #include <span>
 
 #include "src/bootstrap/bootstrap.h"
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
 
 namespace tutti {
 

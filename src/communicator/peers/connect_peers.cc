@@ -50,25 +50,22 @@ struct PeerSet::PeerInfo {
   }
 };
 
-Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<std::unique_ptr<Communicator>>& members,
+Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<Communicator*>& members,
                                               const std::shared_ptr<Device>& device) {
   static_assert(sizeof(PeerInfo) == 120);
-  std::vector<Communicator*> each;
   Set set;
   std::vector<PeerInfos> infos;
-  for (const auto& member : members) {
-    each.push_back(member.get());
+  for (const Communicator* member : members)
     set.push_back(PeerSet(*member, std::make_shared<RankDeviceMemory>(device)));
-  }
-  TUTTI_CHECK_OK(exchange_peer_infos(each, set, infos));
-  for (std::size_t i = 0; i < each.size(); ++i) {
+  TUTTI_CHECK_OK(exchange_peer_infos(members, set, infos));
+  for (std::size_t i = 0; i < members.size(); ++i) {
     Status known = set[i].learn_peers(infos[i]);
-    if (!known.ok()) return each[i]->fail(std::move(known));
+    if (!known.ok()) return members[i]->fail(std::move(known));
     set[i].count_queues(infos[i]);
   }
-  TUTTI_CHECK_OK(find_routes(each, set, infos));
-  if (set.front().routes_.host_pairs() > 0) TUTTI_CHECK_OK(share_host_memory(each, set));
-  if (set.front().network()) TUTTI_CHECK_OK(open_remote_lanes(each, set));
+  TUTTI_CHECK_OK(find_routes(members, set, infos));
+  if (set.front().routes_.host_pairs() > 0) TUTTI_CHECK_OK(share_host_memory(members, set));
+  if (set.front().network()) TUTTI_CHECK_OK(open_remote_lanes(members, set));
   return set;
 }
 
@@ -324,13 +321,13 @@ Status PeerSet::open_remote_lanes(const std::vector<Communicator*>& members, Set
   const Rank ranks = set.front().ranks();
   std::vector<std::vector<std::uint32_t>> own(set.size(), std::vector<std::uint32_t>(ranks));
   for (std::size_t i = 0; i < set.size(); ++i) {
-    for (const Rank peer : members[i]->mesh()->remote_ranks()) {
-      if (set[i].self_ < peer) own[i][peer] = members[i]->mesh()->connection(peer).new_context();
+    for (const Rank peer : members[i]->mesh().remote_ranks()) {
+      if (set[i].self_ < peer) own[i][peer] = members[i]->mesh().connection(peer).new_context();
     }
   }
   const auto contexts = TUTTI_TRY(gather(members, own));
   for (std::size_t i = 0; i < set.size(); ++i) {
-    Status opened = set[i].open_remote_lanes(*members[i]->mesh(), contexts[i]).during("opening lanes to other hosts");
+    Status opened = set[i].open_remote_lanes(members[i]->mesh(), contexts[i]).during("opening lanes to other hosts");
     if (!opened.ok()) return members[i]->fail(std::move(opened));
   }
   return {};

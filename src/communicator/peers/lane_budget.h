@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/base/pages.h"
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
 #include "src/communicator/planning/lane_specs.h"
 #include "src/plan/plan.h"
 

@@ -11,7 +11,7 @@
 namespace tutti {
 PeerSet::PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own)
     : self_(control.rank()),
-      hosts_(control.mesh()->hosts()),
+      hosts_(control.mesh().hosts()),
       memories_(control.ranks()),
       to_(control.ranks()),
       from_(control.ranks()),

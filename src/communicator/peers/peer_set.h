@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "src/communicator/call/hosts.h"
 #include "src/communicator/communicator.h"
-#include "src/communicator/hosts.h"
 #include "src/communicator/peers/host_lanes.h"
 #include "src/communicator/peers/lane_placement.h"
 #include "src/communicator/peers/pair_lanes.h"
@@ -18,7 +18,7 @@ class PeerSet {
  public:
   // Collective; blocks until all ranks have called it. Several members must all belong to this process and be driven by
   // this thread. Returns one set per member.
-  static Result<std::vector<PeerSet>> connect(const std::vector<std::unique_ptr<Communicator>>& members,
+  static Result<std::vector<PeerSet>> connect(const std::vector<Communicator*>& members,
                                               const std::shared_ptr<Device>& device);
 
   // Returns once all ranks have called it. `members`: ranks that this thread drives.

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
 #include "src/tuner/plugin/plugin.h"
 
 namespace tutti {

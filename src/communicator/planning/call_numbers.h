@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "src/communicator/call.h"
+#include "src/communicator/call/call.h"
 
 namespace tutti {
 

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "src/base/config.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 #include "src/communicator/planning/planning.h"
 #include "src/tuner/choose.h"
 

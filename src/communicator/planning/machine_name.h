@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "src/communicator/communicator.h"
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
+#include "src/communicator/call/options.h"
 
 namespace tutti {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "src/base/types.h"
-#include "src/communicator/call.h"
+#include "src/communicator/call/call.h"
 
 namespace tutti {
 

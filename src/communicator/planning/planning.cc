@@ -7,8 +7,8 @@
 
 #include "src/base/config.h"
 #include "src/base/log.h"
-#include "src/communicator/communicator.h"
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
+#include "src/communicator/call/options.h"
 #include "src/plan/fuse.h"
 #include "src/tuner/candidates.h"
 
@@ -83,7 +83,8 @@ CallRecord record_of(const Call& call, const CommunicatorOptions& options) {
   record.count = call.count;
   record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + options.forced);
   record.root = has_root(call.collective) ? call.root : 0;
-  record.collective = static_cast<std::uint8_t>(call.collective);
+  record.collective =
+      options.forced == kSplitCollective ? kSplitCollective : static_cast<std::uint8_t>(call.collective);
   record.type = static_cast<std::uint8_t>(call.type);
   record.reduction = static_cast<std::uint8_t>(call.reduction);
   record.tune = static_cast<std::uint8_t>(options.tune) & 3U;

@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
-#include "src/communicator/call.h"
-#include "src/communicator/compression_counter.h"
+#include "src/communicator/call/call.h"
+#include "src/communicator/call/compression_counter.h"
+#include "src/communicator/call/hosts.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/hosts.h"
 #include "src/compression/format.h"
 #include "src/executor/run.h"
 #include "src/plan/plan.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "src/communicator/hosts.h"
+#include "src/communicator/call/hosts.h"
 #include "src/plan/problem.h"
 #include "src/plan/rank_mapping.h"
 

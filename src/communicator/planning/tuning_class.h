@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "src/communicator/communicator.h"
+#include "src/communicator/call/call.h"
+#include "src/communicator/call/options.h"
 #include "src/tuner/autotuner.h"
 #include "src/tuner/candidates.h"
 #include "src/tuner/tune_cache.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "src/communicator/call.h"
+#include "src/communicator/call/call.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/planning/message_signature.h"
 #include "src/communicator/waiting/membership.h"

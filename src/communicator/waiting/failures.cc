@@ -5,6 +5,7 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/base/no_cancellation.h"
+#include "src/communicator/call/operation.h"
 #include "src/communicator/control/remote_access.h"
 
 namespace tutti {

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "src/communicator/communicator.h"
+#include "src/communicator/call/options.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/control/regions.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "src/base/atomic.h"
-#include "src/communicator/pace.h"
+#include "src/communicator/call/pace.h"
 
 namespace tutti {
 namespace {

@@ -10,7 +10,7 @@
 #include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/base/no_cancellation.h"
-#include "src/communicator/pace.h"
+#include "src/communicator/call/pace.h"
 #include "src/communicator/waiting/wait_chain.h"
 #include "src/communicator/waiting/wait_description.h"
 

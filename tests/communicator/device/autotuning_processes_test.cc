@@ -46,7 +46,7 @@ TEST_P(MultiProcessAutotuning, ReportsRankDeath) {
   const Gate gate;
   start(0, [&](DeviceRanks& own, Rank rank) -> std::string {
     TunedCalls calls(own, {.first = rank});
-    const auto end = own[0].device().make_event().value();
+    const auto end = own.backend(0).device().make_event().value();
     for (int i = 1; own[0].failure().ok(); ++i) {
       const DeviceCall call = calls.call(0);
       if (!enqueue({&call, 1}).ok()) break;

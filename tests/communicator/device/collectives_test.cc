@@ -98,7 +98,7 @@ TEST_P(DeviceCollectives, StayCorrect_WithMoreShapesThanCached) {
     ranks.synchronize();
     for (const Part& part : parts) ASSERT_NO_FATAL_FAILURE(part.expect_right());
   }
-  for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_LE(ranks[rank].device_bytes(), std::size_t{10} << 20);
+  for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_LE(ranks.backend(rank).device_bytes(), std::size_t{10} << 20);
 }
 
 TEST_P(DeviceCollectives, UseLittleMemory) {
@@ -111,7 +111,7 @@ TEST_P(DeviceCollectives, UseLittleMemory) {
       ASSERT_TRUE(enqueue({&call, 1}).ok());
     }
     alone.synchronize();
-    EXPECT_EQ(alone[0].device_bytes(), 0U);
+    EXPECT_EQ(alone.backend(0).device_bytes(), 0U);
   }
   constexpr Rank kRanks = 8;
   DeviceRanks ranks(*rig_, kRanks);
@@ -127,7 +127,7 @@ TEST_P(DeviceCollectives, UseLittleMemory) {
   ASSERT_TRUE(status.ok()) << status.message();
   ranks.synchronize();
   for (const Part& part : parts) ASSERT_NO_FATAL_FAILURE(part.expect_right());
-  for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_LE(ranks[rank].device_bytes(), std::size_t{64} << 20);
+  for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_LE(ranks.backend(rank).device_bytes(), std::size_t{64} << 20);
 }
 
 TEST_P(DeviceCollectives, MultiplyBeforeSumming) {

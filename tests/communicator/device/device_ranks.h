@@ -35,12 +35,13 @@ class DeviceRanks {
   DeviceRanks(DeviceRig& rig, Rank ranks, const CommunicatorOptions& options = {})
       : DeviceRanks(rig, all_here(ranks, options)) {}
   // Creates some ranks of a communicator. Functions below take indices into `members`.
-  DeviceRanks(DeviceRig& rig, Communicators members) : rig_(rig) {
+  DeviceRanks(DeviceRig& rig, Communicators members) : rig_(rig), communicators_(std::move(members)) {
     // The rig owns the device and outlives the ranks.
     const std::shared_ptr<Device> device(&rig.device(), [](Device*) {});
-    auto made = DeviceCommunicator::make(std::move(members), device);
-    EXPECT_TRUE(made.ok()) << (made.ok() ? "" : std::move(made).status().message());
-    communicators_ = std::move(made).value();
+    std::vector<Communicator*> all;
+    for (const auto& communicator : communicators_) all.push_back(communicator.get());
+    const Status attached = DeviceBackend::attach(all, device);
+    EXPECT_TRUE(attached.ok()) << attached.message();
     for (std::size_t i = 0; i < communicators_.size(); ++i) streams_.push_back(rig.make_stream());
   }
   ~DeviceRanks() {
@@ -53,7 +54,8 @@ class DeviceRanks {
   DeviceRanks& operator=(const DeviceRanks&) = delete;
 
   Rank size() const { return static_cast<Rank>(communicators_.size()); }
-  DeviceCommunicator& operator[](Rank rank) { return *communicators_[rank]->on_device(); }
+  Communicator& operator[](Rank rank) { return *communicators_[rank]; }
+  DeviceBackend& backend(Rank rank) { return *communicators_[rank]->on_device(); }
   void end(Rank rank) { communicators_[rank] = nullptr; }
   DeviceRig& rig() const { return rig_; }
   DeviceStream stream(Rank rank) const { return streams_[rank]; }

@@ -22,8 +22,8 @@ class Callers {
     options.force();
     // The rig owns the device and outlives the ranks.
     const std::shared_ptr<Device> device(&rig_->device(), [](Device*) {});
-    ranks_ =
-        std::move(DeviceCommunicator::make(std::move(Communicator::create_all(2, options)).value(), device).value());
+    ranks_ = std::move(Communicator::create_all(2, options)).value();
+    EXPECT_TRUE(DeviceBackend::attach({ranks_[0].get(), ranks_[1].get()}, device).ok());
     calling_ = std::thread([this] {
       while (!done_) call();
     });
@@ -45,7 +45,7 @@ class Callers {
     float values[] = {1, 2};
     std::vector<DeviceCall> calls;
     for (Rank rank = 0; rank < 2; ++rank) {
-      calls.push_back({.communicator = ranks_[rank]->on_device(),
+      calls.push_back({.communicator = ranks_[rank].get(),
                        .call = call_of(Collective::all_reduce, DataType::float32, 1, &values[rank], &values[rank]),
                        .options = ranks_[rank]->options(),
                        .stream = stream_});

@@ -51,7 +51,7 @@ TEST(HostMemoryLanes, WorkBesideDeviceLanes_OfTimeSlicedRanks) {
   std::vector<HostDeviceOptions> devices = alone(2);
   for (HostDeviceOptions& device : devices) device.sharing = ComputeSharing::none;
   Islands islands(devices, 2);
-  EXPECT_TRUE(islands[0][0].is_time_sliced() && maps_lanes(islands.usage(0), 2));
+  EXPECT_TRUE(islands[0].backend(0).is_time_sliced() && maps_lanes(islands.usage(0), 2));
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 4); });
 }
 
@@ -76,13 +76,13 @@ TEST(DeviceLanes, AreAllocated_WhenCommunicatorIsCreated) {
   options.algorithm = "two_shot";
   Islands islands(std::vector<HostDeviceOptions>(kRanks), 1, options);
   islands.expect_right([](DeviceRanks& own, Rank first) -> std::string {
-    const std::size_t before = own[0].device_bytes();
+    const std::size_t before = own.backend(0).device_bytes();
     for (const std::uint64_t count : {3U, 3'000'000U}) {
       const Problem problem{.collective = Collective::all_reduce, .ranks = kRanks, .groups = {}};
       const std::string complaint = run_collective(own, first, {problem, count, 1});
       if (!complaint.empty()) return complaint;
     }
-    EXPECT_EQ(own[0].device_bytes(), before);
+    EXPECT_EQ(own.backend(0).device_bytes(), before);
     return "right";
   });
 }
@@ -154,7 +154,7 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectTimeSlicedProcesses) {
     return host_rig({.unreachable = kNone, .sharing = ComputeSharing::none, .launch_lock = launch_lock.get()});
   };
   const auto work = [](DeviceRanks& own, Rank first) {
-    return own[0].is_time_sliced() ? run_all(own, first, kRanks) : "not time-sliced";
+    return own.backend(0).is_time_sliced() ? run_all(own, first, kRanks) : "not time-sliced";
   };
   for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(time_sliced, rank, 1, kRanks, work);
   processes_.expect_reports("right");
@@ -176,7 +176,7 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectSubCommunicators) {
     if (!part.ok()) return std::move(part).status().message();
     auto* buffer = own.take<float>(50000, 1);
     DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 50000, buffer, buffer));
-    call.communicator = part.value()->on_device();
+    call.communicator = part.value().get();
     const Status status = enqueue({&call, 1});
     own.synchronize();
     return status.ok() && buffer[49999] == 2 ? "right" : "wrong: " + status.message();

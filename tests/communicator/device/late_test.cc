@@ -30,7 +30,7 @@ class LateRank {
   }
 
   void split() { part_ = std::move(ranks_[0].split(0, 0, ranks_[0].options())).value(); }
-  DeviceCommunicator& part() { return *part_->on_device(); }
+  Communicator& part() { return *part_; }
 
   // Blocks work in the held stream until release_all().
   void hold() { ASSERT_TRUE(rig_.device().hold_until(word_, 1, held_).ok()); }
@@ -70,8 +70,9 @@ class LateRank {
     std::byte* own;
   };
   Lanes lanes() {
-    auto* records = reinterpret_cast<std::byte*>(part().peers().records(1 - rank_).value());
-    return {records - part().peers().lanes().bytes, part().peers().own_memory().exported_lanes()};
+    auto* records = reinterpret_cast<std::byte*>(part().on_device()->peers().records(1 - rank_).value());
+    return {records - part().on_device()->peers().lanes().bytes,
+            part().on_device()->peers().own_memory().exported_lanes()};
   }
   // keep(), store_again() and load() imitate thread blocks that run late. keep() saves the bytes of the lanes,
   // store_again() stores them again, and load() reads the lanes.

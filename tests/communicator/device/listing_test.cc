@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "src/base/config.h"
-#include "src/communicator/carriers.h"
+#include "src/communicator/call/carriers.h"
 
 namespace tutti::test {
 namespace {

@@ -117,7 +117,7 @@ TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
   DeviceRanks ranks(*rig, kRanks, options);
-  ASSERT_EQ(ranks[0].peers().thread_blocks(), 1U);
+  ASSERT_EQ(ranks.backend(0).peers().thread_blocks(), 1U);
   for (const bool threads : {false, true}) {
     std::vector<Letter> letters;
     for (Rank from = 0; from < kRanks; ++from) {

@@ -163,7 +163,7 @@ TEST_P(DeviceNetwork, SplitsWithinAndAcrossHosts) {
       buffers.push_back(ranks.take<float>(50000, static_cast<float>(1U << rank)));
       calls.push_back(
           ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, 50000, buffers[rank], buffers[rank])));
-      calls.back().communicator = parts[rank]->on_device();
+      calls.back().communicator = parts[rank].get();
     }
     const Status status = enqueue(calls);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -180,7 +180,7 @@ TEST_P(DeviceNetwork, HasNoWindows) {
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto shown = ranks[rank].register_window({memory, 1 << 16, WindowPromise::symmetric});
+      const auto shown = ranks.backend(rank).register_window({memory, 1 << 16, WindowPromise::symmetric});
       EXPECT_TRUE(shown.ok() && shown.value() == 0);
     });
   }
@@ -210,7 +210,7 @@ TEST_P(DeviceNetwork, NamesMissingRank_OnAllHosts) {
   call.call.root = 1;
   call.options.timeout_ms = 20;
   ASSERT_TRUE(enqueue({&call, 1}).ok());
-  while (!ranks[1].has_failed()) std::this_thread::yield();  // Failed by rank 0 on the other host.
+  while (!ranks.backend(1).has_failed()) std::this_thread::yield();  // Failed by rank 0 on the other host.
   const Status status = ranks[1].failure();
   EXPECT_EQ(status.code(), Code::timeout);
   for (const char* word : {"rank 0 waited too long for rank 1 in broadcast(1000 float32, root 1)",
@@ -235,9 +235,9 @@ TEST_P(DeviceNetwork, UsesNoCpu_BetweenCalls) {
   DeviceRanks ranks(*rig_, 2, by_network());
   const auto rounds = [&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    const std::uint64_t before = ranks[0].proxy_rounds();
+    const std::uint64_t before = ranks.backend(0).proxy_rounds();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    return ranks[0].proxy_rounds() - before;
+    return ranks.backend(0).proxy_rounds() - before;
   };
   ASSERT_EQ(run_messages(ranks, 0, 2, 1000), "right");
   EXPECT_LE(rounds(), 4U);

@@ -88,7 +88,7 @@ TEST_P(MultiProcessDevice, ReportsRankDeath) {
 std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
   constexpr std::uint64_t kElements = 30000;
   auto* buffer = own.take<std::int32_t>(kElements, 1);
-  const auto end = own[0].device().make_event().value();
+  const auto end = own.backend(0).device().make_event().value();
   const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::int32, kElements, buffer, buffer));
   for (int turn = 0; own[0].failure().ok(); ++turn) {
     if (turn == 5) gate.open();
@@ -178,7 +178,7 @@ std::string go_on_without(DeviceRanks& own, Rank killed, const Gate& gate) {
   auto part = own[0].shrink({killed}, own[0].options());
   if (!part.ok()) return std::move(part).status().message();
   std::fill_n(buffer, kElements, 1.0F);
-  call.communicator = part.value()->on_device();
+  call.communicator = part.value().get();
   const Status status = enqueue({&call, 1});
   if (!status.ok()) return status.message();
   own.synchronize();

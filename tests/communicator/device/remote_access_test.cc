@@ -5,7 +5,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
-#include "src/communicator/operation.h"
+#include "src/communicator/call/operation.h"
 #include "src/communicator/planning/planning.h"
 #include "tests/communicator/device/shown.h"
 
@@ -30,7 +30,7 @@ void say(DeviceRig& rig, DeviceRanks& own, Rank rank, const BufferLocation& plac
   record.sequence = 2;
   record.input = record.output = place;
   record.signature = signature_of(call).word;
-  AddressRecord* records = own[0].peers().records(rank).value();
+  AddressRecord* records = own.backend(0).peers().records(rank).value();
   for (std::uint32_t channel = 0; channel < kMaxChannels; ++channel) {
     auto* at = reinterpret_cast<std::byte*>(records + 2 * channel + record.sequence % 2);
     EXPECT_TRUE(rig.device().upload(at, std::as_bytes(std::span(&record, 1))).ok());
@@ -95,8 +95,7 @@ void leave_after_remote_access(DeviceRanks& own) {
 
 // Rank 1 accesses memory of all ranks after the failure, until another rank waits for it. If `wait` returns during the
 // access, before its deadline, the rank did not wait.
-std::string wait_for_remote_access_during(DeviceRig& rig, DeviceRanks& own, Rank rank,
-                                          void (*wait)(DeviceCommunicator&)) {
+std::string wait_for_remote_access_during(DeviceRig& rig, DeviceRanks& own, Rank rank, void (*wait)(Communicator&)) {
   const Shown shown(rig, own);
   // Earlier than the deadline of the wait, since no rank fails before all have reached await_all().
   const Deadline latest = Deadline::after_ms(kRemoteAccessMs);
@@ -111,11 +110,12 @@ std::string wait_for_remote_access_during(DeviceRig& rig, DeviceRanks& own, Rank
 }
 
 std::string synchronize_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank rank) {
-  return wait_for_remote_access_during(rig, own, rank, [](DeviceCommunicator& ours) { (void)ours.await_own_calls(); });
+  return wait_for_remote_access_during(rig, own, rank,
+                                       [](Communicator& ours) { (void)ours.on_device()->await_own_calls(); });
 }
 
 std::string shrink_during_remote_access(DeviceRig& rig, DeviceRanks& own, Rank rank) {
-  return wait_for_remote_access_during(rig, own, rank, [](DeviceCommunicator& ours) {
+  return wait_for_remote_access_during(rig, own, rank, [](Communicator& ours) {
     const auto part = ours.shrink({1}, ours.options());
     EXPECT_TRUE(part.ok());
   });
@@ -163,7 +163,7 @@ std::string wait_for_the_own_call(DeviceRig& rig, DeviceRanks& own, Rank rank) {
     store_release(word, 1U);
   });
   const Deadline latest = Deadline::after_ms(kRemoteAccessMs);
-  (void)own[0].await_own_calls();
+  (void)own.backend(0).await_own_calls();
   const bool waited = !enqueued || opened || latest.passed();
   opener.join();
   return unless(waited, "did not wait");
@@ -178,7 +178,7 @@ std::string wait_no_longer_than_the_deadline(DeviceRig& rig, DeviceRanks& own, R
   // Tries several times, since any wait may take long on a busy machine.
   for (int i = 0; i < 6; ++i) {
     const Deadline latest = Deadline::after_ms(kRemoteAccessMs);
-    (void)own[0].await_own_calls();
+    (void)own.backend(0).await_own_calls();
     if (!latest.passed()) return "";
   }
   return "waits again and again";
@@ -196,7 +196,7 @@ std::string show_who_is_inside(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   }
   if (rank == 0) own[0].abort();
   while (own[0].failure().ok()) std::this_thread::yield();
-  (void)own[0].await_own_calls();
+  (void)own.backend(0).await_own_calls();
   if (in_remote_access(own, rank)) return "still there";
   return unless(own[0].failure().message().find("rank 0 aborted") != std::string::npos, own[0].failure().message());
 }

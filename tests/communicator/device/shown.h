@@ -22,7 +22,7 @@ class Shown {
   Shown(DeviceRig& rig, DeviceRanks& ranks, std::byte* memory, WindowPromise promise = WindowPromise::symmetric)
       : rig_(rig), ranks_(ranks), memory_(memory), window_(show(promise)) {}
   ~Shown() {
-    (void)ranks_[0].await_own_calls();  // After a failed test, remote accesses may still run.
+    (void)ranks_.backend(0).await_own_calls();  // After a failed test, remote accesses may still run.
     rig_.device().free(memory_);
   }
   Shown(const Shown&) = delete;
@@ -31,11 +31,11 @@ class Shown {
   std::byte* at(std::uint64_t element) const { return memory_ + element * sizeof(std::int32_t); }
   WindowHandle window() const { return window_; }
   WindowHandle show(WindowPromise promise) {
-    auto shown = ranks_[0].register_window({memory_, kBytes, promise});
+    auto shown = ranks_.backend(0).register_window({memory_, kBytes, promise});
     EXPECT_TRUE(shown.ok()) << (shown.ok() ? "" : std::move(shown).status().message());
     return window_ = shown.value();
   }
-  Status withdraw() { return ranks_[0].deregister_window(window_); }
+  Status withdraw() { return ranks_.backend(0).deregister_window(window_); }
 
   void write(std::uint64_t element, std::int32_t value) {
     const std::vector<std::int32_t> items(kCount, value);

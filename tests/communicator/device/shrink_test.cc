@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t kCount = 5000;
 
 Status enqueue_sum(Communicator& communicator, DeviceStream stream, float* buffer) {
-  DeviceCall call = {.communicator = communicator.on_device(),
+  DeviceCall call = {.communicator = &communicator,
                      .call = call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer),
                      .options = communicator.options(),
                      .stream = stream};

@@ -19,7 +19,7 @@ inline CommunicatorOptions autotuning(Tune tune, const std::string& file = "") {
   return options;
 }
 
-inline std::string way_of(const DeviceCommunicator& rank) {
+inline std::string way_of(const Communicator& rank) {
   const LastRun ran = rank.last_run();
   return std::string(ran.algorithm) + " " + ran.protocol;
 }

@@ -17,7 +17,7 @@ std::string sum_in(Shown& shown, DeviceRanks& own, Rank rank) {
     if (shown.read(kCount) != 6) return "the sum is " + std::to_string(shown.read(kCount));
     if (shown.read(0) != static_cast<std::int32_t>(rank + 1)) return "the input has changed";
   }
-  if (own[0].mapped_calls() != 3) return std::to_string(own[0].mapped_calls()) + " calls were mapped";
+  if (own.backend(0).mapped_calls() != 3) return std::to_string(own.backend(0).mapped_calls()) + " calls were mapped";
   return shown.withdraw().message();
 }
 
@@ -50,11 +50,11 @@ std::string call_with_and_without(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   const DeviceCall empty = own.call(0, call_of(Collective::all_reduce, DataType::int32, 0, nowhere, nowhere));
   if (Status status = enqueue({&empty, 1}); !status.ok()) return status.message();
   own.synchronize();
-  if (own[0].mapped_calls() != 0) return "mapped";
+  if (own.backend(0).mapped_calls() != 0) return "mapped";
   shown.write(0, static_cast<std::int32_t>(rank));
   if (Status status = all_reduce(own, shown.at(0), shown.at(0)); !status.ok()) return status.message();
   if (shown.read(0) != 3) return "the sum is " + std::to_string(shown.read(0));
-  if (own[0].mapped_calls() != 1) return "not mapped";
+  if (own.backend(0).mapped_calls() != 1) return "not mapped";
   return shown.withdraw().message();
 }
 
@@ -74,7 +74,7 @@ std::string gather_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   for (std::uint64_t i = 0; i < 3 * kBlock; ++i) {
     if (items[i] != static_cast<std::int32_t>(i / kBlock)) return "element " + std::to_string(i);
   }
-  if (own[0].mapped_calls() != 1) return "not mapped";
+  if (own.backend(0).mapped_calls() != 1) return "not mapped";
   return shown.withdraw().message();
 }
 
@@ -95,7 +95,7 @@ std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
       if (items[i] != static_cast<std::int32_t>(i / kBlock)) return "element " + std::to_string(i);
     }
   }
-  if (own[0].mapped_calls() != 2) return "not mapped";
+  if (own.backend(0).mapped_calls() != 2) return "not mapped";
   return shown.withdraw().message();
 }
 
@@ -174,7 +174,7 @@ std::string without_a_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   shown.write(0, 5);
   if (Status status = all_reduce(own, shown.at(0), shown.at(0)); !status.ok()) return status.message();
   if (shown.read(0) != 15) return "the sum is " + std::to_string(shown.read(0));
-  return unless(own[0].mapped_calls() == 0, "mapped");
+  return unless(own.backend(0).mapped_calls() == 0, "mapped");
 }
 
 // Returns how much memory of other processes is open. Only the emulator counts it.
@@ -194,13 +194,14 @@ std::string show_again(DeviceRig& rig, DeviceRanks& own, Rank) {
     if (Status status = all_reduce(own, shown.at(0), shown.at(0)); !status.ok()) return status.message();
     if (shown.read(0) != 3 * turn) return "the sum is " + std::to_string(shown.read(0));
     if (Status status = shown.withdraw(); !status.ok()) return status.message();
-    if (own[0].has_window(shown.window())) return "still there";
+    if (own.backend(0).has_window(shown.window())) return "still there";
     if (opened_by(rig) != opened) return "still open";
     shown.write(0, turn);
     if (Status status = all_reduce(own, shown.at(0), shown.at(0)); !status.ok()) return status.message();
     if (shown.read(0) != 3 * turn) return "through lanes the sum is " + std::to_string(shown.read(0));
   }
-  return unless(own[0].mapped_calls() == 3, std::to_string(own[0].mapped_calls()) + " calls were mapped");
+  return unless(own.backend(0).mapped_calls() == 3,
+                std::to_string(own.backend(0).mapped_calls()) + " calls were mapped");
 }
 
 // Rank 1 registers memory that other processes cannot access. No rank may have a window, and calls must use lanes.
@@ -208,12 +209,12 @@ std::string register_private_memory(DeviceRig& rig, DeviceRanks& own, Rank rank)
   std::byte* memory = rig.device().allocate(kBytes).value();
   auto* host = own.take<std::byte>(kBytes);
   const WindowBuffer buffer = {rank == 1 ? host : memory, kBytes, WindowPromise::symmetric};
-  const auto shown = own[0].register_window(buffer);
+  const auto shown = own.backend(0).register_window(buffer);
   const bool none = shown.ok() && shown.value() == 0;
   const Status status = all_reduce(own, buffer.memory, buffer.memory);
   own.synchronize();
   rig.device().free(memory);
-  return unless(none && status.ok() && own[0].mapped_calls() == 0, "a window");
+  return unless(none && status.ok() && own.backend(0).mapped_calls() == 0, "a window");
 }
 
 // ---- Where ranks run ----

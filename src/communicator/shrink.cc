@@ -1,10 +1,10 @@
-#include "src/communicator/host/shrink.h"
+#include "src/communicator/shrink.h"
 
 #include <algorithm>
 
 #include "src/base/atomic.h"
 #include "src/base/duration.h"
-#include "src/communicator/host/join.h"
+#include "src/communicator/joining/join.h"
 
 namespace tutti {
 namespace {

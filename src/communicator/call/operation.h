@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "src/base/status.h"
 #include "src/plan/problem.h"
@@ -26,5 +28,10 @@ class Operation {
   // communicator has failed or the wait has exceeded its limit.
   virtual Status wait() = 0;
 };
+
+// Advances each operation once and removes those that are done. Returns whether any was done.
+Result<bool> advance_all(std::vector<std::unique_ptr<Operation>>& operations);
+// Advances all operations in turn until all are done.
+Status drive(std::vector<std::unique_ptr<Operation>>& operations);
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-#include "src/communicator/carriers.h"
+#include "src/communicator/call/carriers.h"
 
 #include <array>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "src/communicator/host/join.h"
+#include "src/communicator/joining/join.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "src/communicator/pace.h"
+#include "src/communicator/call/pace.h"
 
 #include <sys/resource.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-// A rank whose buffers are in device memory. Calls are enqueued in the caller's streams (enqueue.h), where thread
-// blocks of the device run their plans. Joining, splitting and shutdown use the contained communicator on host memory.
+// Runs the calls of a rank whose buffers are in device memory. Calls are enqueued in the caller's streams (enqueue.h),
+// where thread blocks of the device run their plans.
 //
 // The work is divided among classes, each of which uses only those after it:
 //   PreparedDeviceCalls   caches prepared calls; while a call is tuned, for each candidate (DeviceAutotuning)
@@ -27,57 +27,33 @@
 #include "src/communicator/device/prepared_calls.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/peer_set.h"
+#include "src/communicator/waiting/control_plane.h"
 
 namespace tutti {
 
 class DeviceCallSource;
 class TimeSlicedLauncher;
 
-class DeviceCommunicator final : public Communicator {
+class DeviceBackend final : public Backend {
  public:
-  // Collective: moves `members` from host memory to `device`; blocks until all ranks have done so. Several members must
-  // all belong to this process and be driven by this thread.
-  static Result<std::vector<std::unique_ptr<Communicator>>> make(std::vector<std::unique_ptr<Communicator>> members,
-                                                                 const std::shared_ptr<Device>& device);
-  ~DeviceCommunicator() override;
+  // Collective: moves the buffers of `members` from host memory to `device`; blocks until all ranks have done so.
+  // Several members must all belong to this process and be driven by this thread.
+  static Status attach(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device);
+  ~DeviceBackend() override;
 
-  Rank rank() const override { return rank_; }
-  Rank ranks() const override { return ranks_; }
-  bool on_one_host() const override { return control_->on_one_host(); }
-  const Mesh* mesh() const override { return control_->mesh(); }
-  const CommunicatorOptions& options() const override { return control_->options(); }
-  CompressionStatistics compression_statistics() const override {
-    return compression_counter_.of(board().last(rank()));
-  }
-  const Board& board() const override { return control_->board(); }
-  void announce(CallRecord& record) override { control_->announce(record); }
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override {
     return preparer_.chooser().predict_us(call, options);
   }
-  DeviceCommunicator* on_device() override { return this; }
   LastRun last_run() const override {
     const LastRun* ran = last_run_.load(std::memory_order_acquire);
     return ran == nullptr ? LastRun{} : *ran;
   }
-
-  Status run(const Call& call, const CommunicatorOptions* options) override;
-  Result<std::unique_ptr<Operation>> start(const Call& call, const CommunicatorOptions* options) override;
-  std::uint64_t take_ticket() override { return control_->take_ticket(); }
-  Status await_ticket(std::uint64_t ticket) override { return control_->await_ticket(ticket); }
-  void finish_ticket() override { control_->finish_ticket(); }
-  Result<std::unique_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) override;
-  Result<std::unique_ptr<Communicator>> shrink(const std::vector<Rank>& excluded,
-                                               const CommunicatorOptions& options) override;
-  Status pass(Rank to, int descriptor) override { return control_->pass(to, descriptor); }
-  Result<File> take_passed(Rank from) override { return control_->take_passed(from); }
-  Status finalize() override;
-  Status leave() override;
-  void abort() override { control_->abort(); }
-  Status fail(Status status) override { return control_->fail(std::move(status)); }
-  Status call_off(const Status& reason) override { return control_->call_off(reason); }
-  void wait_for_remote_access() override;
-  using Communicator::failure;
+  CompressionStatistics compression_statistics() const override { return compression_counter_.of(board().last(rank_)); }
   Status failure() override { return monitor_.failure(); }
+  void wait_for_remote_access() override;
+  Status finish() override;
+  Status extend_to(Communicator* child) override;
+  DeviceBackend* on_device() override { return this; }
 
   // Waits for enqueued calls, excluding replays of graphs, and returns failure(). After a failure, also waits until
   // thread blocks have left this rank's memory, like wait_for_remote_access().
@@ -94,6 +70,8 @@ class DeviceCommunicator final : public Communicator {
   // Number of polls of the proxy; 0 without a proxy.
   std::uint64_t proxy_rounds() const { return monitor_.proxy_rounds(); }
 
+  Rank rank() const { return rank_; }
+  Rank ranks() const { return ranks_; }
   Device& device() const { return own_memory().device(); }
   const PeerSet& peers() const { return peers_; }
   std::size_t device_bytes() const { return own_memory().bytes(); }  // Device memory allocated so far. Thread-safe.
@@ -123,22 +101,22 @@ class DeviceCommunicator final : public Communicator {
   Status request_launch(const DeviceLaunch& launch, DeviceStream stream);
   Status hold_for_launches(DeviceStream stream);
   // Ends the calls of all `members`, which have begun together in `stream`.
-  static Status end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream);
+  static Status end_together(const std::set<DeviceBackend*>& members, DeviceStream stream);
   // Makes later work in `callers` wait for the calls.
   Status end(DeviceStream callers, DeviceStream stream) { return order_.end(callers, stream); }
 
  private:
-  DeviceCommunicator(std::unique_ptr<Communicator> control, PeerSet peers);
+  DeviceBackend(Communicator& communicator, PeerSet peers);
+  const Board& board() const { return control_->membership.board; }
   RankDeviceMemory& own_memory() const { return peers_.own_memory(); }
   void forget();
   Status set_up_device();
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.
   void reclaim_memory();
-  Status finish();
   bool is_idle() const;  // True if no call is in flight, replays of graphs excluded.
 
-  const int process_;  // Process that created it.
-  std::unique_ptr<Communicator> control_;
+  const int process_;                            // Process that created it.
+  const std::shared_ptr<ControlPlane> control_;  // Kept while the device may use the board.
   const Rank rank_, ranks_;
   PeerSet peers_;
   DeviceWindows windows_;

@@ -1,11 +1,11 @@
-#include "src/communicator/stream.h"
+#include "src/communicator/call/stream.h"
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "src/base/caught.h"
-#include "src/communicator/pace.h"
+#include "src/communicator/call/pace.h"
 
 namespace tutti {
 

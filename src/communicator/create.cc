@@ -1,4 +1,4 @@
-// Creates communicators on host memory: joins their ranks, connects them, and shares a board.
+// Creation of communicators: joins their ranks, connects them, and shares a board.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -12,14 +12,15 @@
 #include "src/base/log.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/secrets.h"
-#include "src/communicator/carriers.h"
-#include "src/communicator/host/host_communicator.h"
-#include "src/communicator/host/join.h"
+#include "src/communicator/call/carriers.h"
+#include "src/communicator/communicator.h"
 #include "src/communicator/joining/between_hosts.h"
+#include "src/communicator/joining/join.h"
 #include "src/communicator/joining/merge.h"
 #include "src/communicator/joining/own_host.h"
 #include "src/communicator/joining/probe.h"
 #include "src/communicator/joining/settings.h"
+#include "src/communicator/waiting/control_plane.h"
 
 namespace tutti {
 
@@ -146,8 +147,8 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
     return all;
   }
   Board board = std::move(shared).value();
-  return std::unique_ptr<Communicator>(std::make_unique<HostCommunicator>(rank, std::move(mesh), std::move(board),
-                                                                          std::move(options), Spread::many_processes));
+  return std::make_unique<Communicator>(std::make_shared<ControlPlane>(rank, std::move(mesh), std::move(board),
+                                                                       std::move(options), Spread::many_processes));
 }
 
 namespace {
@@ -191,8 +192,8 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
     if (rank == hosts.leader_of(rank)) first = TUTTI_TRY(Board::create(ranks));
     File file = TUTTI_TRY(first.segment().duplicate());
     Board board = TUTTI_TRY(adopt_board(meshes[rank], std::move(file), ranks));
-    communicators.push_back(std::make_unique<HostCommunicator>(rank, std::move(meshes[rank]), std::move(board), options,
-                                                               Spread::one_process));
+    communicators.push_back(std::make_unique<Communicator>(
+        std::make_shared<ControlPlane>(rank, std::move(meshes[rank]), std::move(board), options, Spread::one_process)));
   }
   warn_of_idle_tune_file();
   return communicators;

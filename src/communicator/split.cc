@@ -1,4 +1,4 @@
-#include "src/communicator/host/split.h"
+#include "src/communicator/split.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/communicator/host/join.h"
+#include "src/communicator/joining/join.h"
 
 namespace tutti {
 namespace {

@@ -1,4 +1,4 @@
-#include "src/communicator/device/device_communicator.h"
+#include "src/communicator/device/device_backend.h"
 
 #include <algorithm>
 #include <chrono>
@@ -50,7 +50,7 @@ CommunicatorOptions message_options(const CommunicatorOptions& options) {
 // Prepares a communicator whose ranks have met. Reserves memory for lanes that peers in this process write: CUDA
 // maps new memory into the other devices, and may wait for kernels there that wait for this rank. Ranks on one device
 // access buffers directly and use few lanes. No effect if the communicator is already prepared.
-Status DeviceCommunicator::set_up_device() {
+Status DeviceBackend::set_up_device() {
   if (reports_ != nullptr) return {};
   const std::size_t writers = peers_.writers_in_process();
   std::size_t reserved = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
@@ -71,14 +71,14 @@ Status DeviceCommunicator::set_up_device() {
 
 // ---- Calls ----
 
-bool DeviceCommunicator::only_copies(const Call& call) const {
+bool DeviceBackend::only_copies(const Call& call) const {
   return call.kind == Kind::collective && ranks_ == 1 && call.reduction != Reduction::pre_mul_sum;
 }
 
 // Reuses memory of calls that are done.
-void DeviceCommunicator::reclaim_memory() { own_memory().done_before(load_acquire(&reports_->progress().begun)); }
+void DeviceBackend::reclaim_memory() { own_memory().done_before(load_acquire(&reports_->progress().begun)); }
 
-Status DeviceCommunicator::prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings) {
+Status DeviceBackend::prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings) {
   TUTTI_CHECK_OK(check_alignment(call));
   if (call.kind == Kind::collective) TUTTI_CHECK_OK(check_reduction(call));
   const bool message = call.kind != Kind::collective;
@@ -95,7 +95,7 @@ Status DeviceCommunicator::prepare(const Call& call, const CommunicatorOptions& 
   return jobs_.provide(*prepared, options.compression_rounding, roundings);
 }
 
-Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const CommunicatorOptions& options) {
+Result<DeviceJob> DeviceBackend::collective(const Call& call, const CommunicatorOptions& options) {
   CallRecord alone = record_of(call, options);
   DeviceJob job;
   PreparedDeviceCall* prepared = nullptr;
@@ -110,10 +110,11 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   }
   CallRecord& record = prepared == nullptr ? alone : prepared->record;
   windows_.add_to(record, call);
-  announce(record);
+  control_->current.number(record);
+  control_->membership.board.announce(rank_, record);
   monitor_.set_kind(call.kind);
   Status agreed = windows_.check(record);
-  if (!agreed.ok()) return fail(std::move(agreed));
+  if (!agreed.ok()) return control_->failures.fail(std::move(agreed));
   if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
   const bool rounds = prepared != nullptr && prepared->entry.call.task.compression != CompressionFormat::none;
   if (rounds) compression_counter_.add(prepared->carried);
@@ -125,7 +126,7 @@ Result<DeviceJob> DeviceCommunicator::collective(const Call& call, const Communi
   return prepared == nullptr ? job : jobs_.job_of(*prepared, call, options, signature_of(record));
 }
 
-Result<DeviceJob> DeviceCommunicator::message(const Call& call, const CommunicatorOptions& options) {
+Result<DeviceJob> DeviceBackend::message(const Call& call, const CommunicatorOptions& options) {
   reclaim_memory();
   PreparedDeviceCall* prepared = TUTTI_TRY(calls_.find(call, message_options(options)));
   monitor_.set_kind(call.kind);
@@ -136,44 +137,44 @@ Result<DeviceJob> DeviceCommunicator::message(const Call& call, const Communicat
 
 // ---- Streams ----
 
-Status DeviceCommunicator::begin(DeviceStream callers, DeviceStream stream) {
+Status DeviceBackend::begin(DeviceStream callers, DeviceStream stream) {
   TUTTI_CHECK_OK(order_.begin(callers, stream));
   monitor_.expect_calls(order_);
   return {};
 }
 
-Status DeviceCommunicator::request_launch(const DeviceLaunch& launch, DeviceStream stream) {
+Status DeviceBackend::request_launch(const DeviceLaunch& launch, DeviceStream stream) {
   return launcher_->request(launch, order_.is_captured() ? RequestKind::replayed : RequestKind::single, stream);
 }
 
-Status DeviceCommunicator::hold_for_launches(DeviceStream stream) { return launcher_->hold(stream); }
+Status DeviceBackend::hold_for_launches(DeviceStream stream) { return launcher_->hold(stream); }
 
-Status DeviceCommunicator::end_together(const std::set<DeviceCommunicator*>& members, DeviceStream stream) {
+Status DeviceBackend::end_together(const std::set<DeviceBackend*>& members, DeviceStream stream) {
   std::vector<DeviceCallOrder*> orders;
-  for (DeviceCommunicator* member : members) {
+  for (DeviceBackend* member : members) {
     TUTTI_CHECK_OK(member->monitor_.report_end(member->order_, stream));
     orders.push_back(&member->order_);
   }
   return DeviceCallOrder::end_together(orders, stream);
 }
 
-Status DeviceCommunicator::start_timing(const Call& call, DeviceStream stream) {
+Status DeviceBackend::start_timing(const Call& call, DeviceStream stream) {
   return autotuning_ == nullptr || order_.is_captured() ? Status() : autotuning_->start_timing(call, stream);
 }
 
-Status DeviceCommunicator::end_timing(DeviceStream stream) {
+Status DeviceBackend::end_timing(DeviceStream stream) {
   return autotuning_ == nullptr ? Status() : autotuning_->end_timing(stream);
 }
 
 // ---- Windows ----
 
-Result<WindowHandle> DeviceCommunicator::register_window(const WindowBuffer& own) {
+Result<WindowHandle> DeviceBackend::register_window(const WindowBuffer& own) {
   TUTTI_CHECK_OK(failure());
   TUTTI_CHECK_OK(set_up_device());
   return windows_.register_buffer(own);
 }
 
-Status DeviceCommunicator::deregister_window(WindowHandle window) {
+Status DeviceBackend::deregister_window(WindowHandle window) {
   TUTTI_CHECK_OK(await_own_calls());
   return windows_.deregister(window);
 }
@@ -181,7 +182,7 @@ Status DeviceCommunicator::deregister_window(WindowHandle window) {
 // ---- Shutdown ----
 
 // Thread blocks end by themselves: when done, on request, or at their deadline.
-Status DeviceCommunicator::await_own_calls() {
+Status DeviceBackend::await_own_calls() {
   while (!has_failed()) {
     const bool done = TUTTI_TRY(order_.is_idle());
     if (done) break;
@@ -192,18 +193,8 @@ Status DeviceCommunicator::await_own_calls() {
   return status;
 }
 
-Status DeviceCommunicator::finalize() {
-  TUTTI_CHECK_OK(finish());
-  return control_->finalize();
-}
-
-Status DeviceCommunicator::leave() {
-  TUTTI_CHECK_OK(finish());
-  return control_->leave();
-}
-
 // After reporting that it leaves, a rank accesses no memory of its peers.
-Status DeviceCommunicator::finish() {
+Status DeviceBackend::finish() {
   TUTTI_CHECK_OK(await_own_calls());
   monitor_.drain();
   if (autotuning_ != nullptr) autotuning_->write();
@@ -213,14 +204,14 @@ Status DeviceCommunicator::finish() {
 }
 
 // A device that reports errors delays nothing.
-bool DeviceCommunicator::is_idle() const {
+bool DeviceBackend::is_idle() const {
   const Result<bool> done = order_.is_idle();
   return !done.ok() || (done.value() && (launcher_ == nullptr || launcher_->is_idle()));
 }
 
 // Waits for thread blocks of the peers, and for this rank's own, which other work in their stream may delay for long.
-void DeviceCommunicator::wait_for_remote_access() {
-  control_->wait_for_remote_access();
+void DeviceBackend::wait_for_remote_access() {
+  control_->failures.wait_for_remote_access();
   const Deadline wanted = Deadline::after_ms(kRemoteAccessMs);
   const Deadline deadline = board().failed() ? board().remote_access_deadline(wanted) : wanted;
   while (!deadline.passed()) {

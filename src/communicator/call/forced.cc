@@ -1,4 +1,4 @@
-#include "src/communicator/forced.h"
+#include "src/communicator/call/forced.h"
 
 #include <algorithm>
 #include <bit>
@@ -14,8 +14,8 @@
 #include "src/base/log.h"
 #include "src/base/nearest_name.h"
 #include "src/base/protocol.h"
-#include "src/communicator/carriers.h"
-#include "src/communicator/communicator.h"
+#include "src/communicator/call/carriers.h"
+#include "src/communicator/call/options.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {

@@ -1,0 +1,112 @@
+// Creation and destruction of backends on devices.
+#include <unistd.h>
+
+#include <list>
+#include <mutex>
+#include <tuple>
+#include <utility>
+
+#include "src/communicator/device/device_backend.h"
+#include "src/communicator/device/time_sliced_launcher.h"
+#include "src/communicator/peers/deferred_frees.h"
+#include "src/executor/proxy/proxy.h"
+
+namespace tutti {
+namespace {
+
+// State that a device may still use, such as the board. It is leaked rather than freed.
+struct Lost {
+  PeerSet peers;
+  std::shared_ptr<ControlPlane> control;
+  std::unique_ptr<TimeSlicedLauncher> launcher;
+  std::unique_ptr<Proxy> proxy;
+  std::unique_ptr<KernelReports> reports;
+};
+void lose(Lost parts) {
+  static std::mutex& mutex = *new std::mutex;
+  static auto& lost = *new std::list<Lost>;
+  const std::lock_guard lock(mutex);
+  lost.push_back(std::move(parts));
+}
+
+}  // namespace
+
+Status DeviceBackend::attach(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device) {
+  run_deferred_frees();
+  std::vector<PeerSet> peers = TUTTI_TRY(PeerSet::connect(members, device));
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    std::unique_ptr<DeviceBackend> made(new DeviceBackend(*members[i], std::move(peers[i])));
+    Status ready = made->order_.make_events();
+    if (ready.ok() && made->ranks_ > 1) ready = made->set_up_device();
+    if (!ready.ok()) return members[i]->fail(std::move(ready));
+    members[i]->use_device(std::move(made));
+  }
+  // Allocating memory may wait for the device, so no thread block may be waiting there for a rank that still allocates.
+  // No rank may leave before all have met, either.
+  TUTTI_CHECK_OK(PeerSet::await_all(members));
+  for (Communicator* member : members) {
+    DeviceBackend& joined = *member->on_device();
+    joined.jobs_.set_joining(joined.board().last(joined.rank_));
+    if (joined.autotuning_ != nullptr) joined.autotuning_->read_published();
+  }
+  return {};
+}
+
+DeviceBackend::DeviceBackend(Communicator& communicator, PeerSet peers)
+    : process_(::getpid()),
+      control_(communicator.control()),
+      rank_(communicator.rank()),
+      ranks_(communicator.ranks()),
+      peers_(std::move(peers)),
+      windows_(communicator, peers_),
+      order_(device()),
+      monitor_(*control_, peers_, windows_),
+      preparer_(communicator, peers_, windows_),
+      autotuning_(DeviceAutotuning::make(communicator, peers_, preparer_.chooser())),
+      calls_(preparer_, own_memory(), autotuning_.get()),
+      jobs_(rank_, peers_, windows_, order_) {}
+
+// In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
+// child must not use the device or the board.
+void DeviceBackend::forget() {
+  (void)source_.release();
+  (void)new auto(std::tuple(std::move(peers_), control_, std::move(launcher_), std::move(order_),
+                            monitor_.release_proxy(), std::move(reports_), std::move(autotuning_)));
+}
+
+// Thread blocks read host memory until they have ended, which happens soon after a failure. Memory that this rank's
+// calls may still use is leaked. Memory that only peers may have open is kept until they close it.
+DeviceBackend::~DeviceBackend() {
+  if (process_ != ::getpid()) {
+    forget();
+    return;
+  }
+  if (reports_ != nullptr) wait_for_remote_access();
+  if (launcher_ != nullptr) launcher_->close();  // If leaked, its thread ends by itself.
+  const Result<bool> done = order_.is_idle();
+  const bool over = done.ok() && done.value() && (launcher_ == nullptr || launcher_->is_idle());
+  source_.reset();
+  if (reports_ != nullptr && !over) {
+    monitor_.stop_polling();
+    lose({std::move(peers_), control_, std::move(launcher_), monitor_.release_proxy(), std::move(reports_)});
+    return;
+  }
+  monitor_.drain();
+  monitor_.stop_proxy();
+  for (auto& lanes : peers_.close_remote_lanes())
+    free_when_idle([lanes = std::move(lanes)]() mutable { lanes.reset(); });
+  if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_own_memory(), board());
+  run_deferred_frees();
+  if (reports_ == nullptr) return;
+  launcher_.reset();
+  windows_.release_all();
+  reports_.reset();
+}
+
+// A communicator that was made after a failure may use memory that thread blocks of peers still access.
+Status DeviceBackend::extend_to(Communicator* child) {
+  if (has_failed()) wait_for_remote_access();
+  return child == nullptr ? Status() : attach({child}, own_memory().shared_device());
+}
+
+}  // namespace tutti
