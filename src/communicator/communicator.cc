@@ -8,7 +8,7 @@
 #include "src/communicator/host/tagged_messages.h"
 #include "src/communicator/shrink.h"
 #include "src/communicator/split.h"
-#include "src/communicator/waiting/waiter.h"
+#include "src/communicator/waiting/control_plane.h"
 
 namespace tutti {
 namespace {

@@ -9,7 +9,6 @@
 #include "src/communicator/call/pace.h"
 
 namespace tutti {
-
 namespace {
 
 // The remaining calls of one communicator, in the order in which they were made.

@@ -1,5 +1,4 @@
-// Messages with tags of a rank on host memory: creates the endpoint at the first use, and ends it with the
-// communicator.
+// Messages with tags of a rank: creates the endpoint at the first use, and ends it with the communicator.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Membership of a rank in a communicator on host memory: its number and options, its connections to the other ranks,
-// and the state that ranks share. The other classes of this module and those of `host` use it.
+// Membership of a rank in a communicator: its number and options, its connections to the other ranks, and the state
+// that ranks share. The other classes of this module and the backends use it.
 #pragma once
 
 #include <cstdint>
