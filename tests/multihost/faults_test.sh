@@ -53,11 +53,23 @@ while [ ${#running[@]} -gt 0 ]; do
   status_of[$who]="$what"
 done
 
-# Between calls on devices, ranks of the tool have a barrier on host memory. It may first detect a rank that has exited because
-# of the fault.
-if [ "$fault" = killed ] && [ ${#tool[@]} -gt 1 ]; then
-  lost=("[0-3]" "[0-3]" "[0-3]")
-  grep -qsE "\brank 3 died.* all_reduce\(" /dev/shm/errors.[012] || fail "no error names rank 3"
+# names_lost PATTERN RANK...: whether the error of one of the ranks says that it lost a rank that matches the pattern.
+names_lost() {
+  local pattern="$1" files=("${@:2}")
+  grep -qsE "\brank $pattern (died|is out of reach).* all_reduce\(" "${files[@]/#//dev/shm/errors.}"
+}
+
+# Between calls on devices, ranks of the tool have a barrier on host memory. There one rank may detect the fault first and exit.
+# The other ranks of its host may then report that exit instead of the fault.
+if [ ${#tool[@]} -gt 1 ]; then
+  case "$fault" in
+    killed) lost=("[0-3]" "[0-3]" "[0-3]") && { names_lost 3 0 1 2 || fail "no error names rank 3"; } ;;
+    cut)
+      lost=("[0-3]" "[0-3]" "[0-3]" "[0-3]")
+      names_lost "[23]" 0 1 || fail "no rank of host 0 names a rank of host 1"
+      names_lost "[01]" 2 3 || fail "no rank of host 1 names a rank of host 0"
+      ;;
+  esac
 fi
 
 for rank in "${!lost[@]}"; do
