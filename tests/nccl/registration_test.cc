@@ -29,6 +29,21 @@ TEST(Registration, ReturnsDifferentHandles_ForOneBuffer) {
   NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], nullptr));
 }
 
+// NCCL's clients register segments of an allocator, and parts of them again.
+TEST(Registration, MayOverlap_AndChangesNoResult) {
+  const NcclRanks ranks(2);
+  std::vector<int> values[] = {std::vector<int>(1000, 1), std::vector<int>(1000, 2)};
+  void *whole = nullptr, *part = nullptr;
+  NCCL_EXPECT_OK(ncclCommRegister(ranks[0], values[0].data(), 4000, &whole));
+  NCCL_EXPECT_OK(ncclCommRegister(ranks[0], values[0].data() + 10, 400, &part));
+  ranks.run([&](int rank, ncclComm_t comm) {  // Rank 1 has registered nothing.
+    NCCL_EXPECT_OK(ncclAllReduce(values[rank].data(), values[rank].data(), 1000, ncclInt32, ncclSum, comm, nullptr));
+  });
+  for (const auto& value : values) EXPECT_EQ(value, std::vector<int>(1000, 3));
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], whole));
+  NCCL_EXPECT_OK(ncclCommDeregister(ranks[0], part));
+}
+
 TEST(Registration, BelongsToOneCommunicator) {
   const NcclRanks ranks(2);
   void* handle = registered(ranks[0]);
