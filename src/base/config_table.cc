@@ -119,8 +119,8 @@ constexpr std::array kEntries = {
         [](Config& config, const std::string& text) { return parse_switch(text, config.probe); }},
     ConfigEntry{
         {"TUTTI_TRANSPORT", nullptr, "", "transports",
-         "transport between ranks: shm (one host only), tcp, ucx or verbs (RDMA); unset: shm within a host; between "
-         "hosts verbs if all ranks have it, else tcp"},
+         "transport between ranks: shm (one host only), tcp, ucx or verbs (RDMA), or with shm within a host shm+tcp, "
+         "shm+ucx or shm+verbs; unset: shm+verbs if all ranks have it, else shm+tcp"},
         "a name",
         [](Config& config, const std::string& text) { return parse(text, config.transport); }},
     ConfigEntry{{"TUTTI_IB_DISABLE", "NCCL_IB_DISABLE", "0", "transports",

@@ -61,7 +61,7 @@ Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection pr
 }
 
 std::string carrier_name(const CommunicatorOptions& options, const Chosen& chosen, Protection protection) {
-  if (chosen.carriers != nullptr) return options.transport.empty() ? kDefaultCarrier : options.transport;
+  if (chosen.carriers != nullptr) return options.transport.empty() ? kDefaultCarrier : network_of(options.transport);
   if (protection == Protection::none) return "tcp";
   return protection == Protection::encrypted ? "tcp encrypted" : "tcp checked";
 }
@@ -181,7 +181,8 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   Secret secret;
   TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(secret))));
   hosts.identify(++made, secret);
-  hosts.carried_by(options.over_network() ? options.transport : "tcp");
+  const std::string network = network_of(options.transport);
+  hosts.carried_by(network.empty() || network == "shm" ? "tcp" : network);
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
   std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport));

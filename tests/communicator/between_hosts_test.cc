@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "src/communicator/call/carriers.h"
+#include "src/communicator/communicator.h"
 
 namespace tutti::test {
 namespace {
@@ -25,14 +26,28 @@ TEST(TransportBetweenHosts, IsTcp_WhenRanksHaveDifferentTransports) {
 
 TEST(TransportBetweenHosts, IsRequestedOne_WhenAvailable) {
   Config config;
-  for (const char* transport : {"", "shm", "tcp"}) {
+  for (const char* transport : {"", "shm", "tcp", "shm+tcp"}) {
     config.transport = transport;
     EXPECT_TRUE(check_requested_transport(config).ok()) << transport;
   }
   config.encrypt = true;
   EXPECT_TRUE(check_requested_transport(config).ok());
-  config.transport = "pigeons";
-  EXPECT_FALSE(check_requested_transport(config).ok());
+  for (const char* transport : {"pigeons", "shm+shm", "shm+pigeons", "shm+"}) {
+    config.transport = transport;
+    EXPECT_FALSE(check_requested_transport(config).ok()) << transport;
+  }
+}
+
+TEST(TransportBetweenHosts, LeavesRanksOfHostTogether_IfRequestedWithSharedMemory) {
+  EXPECT_EQ(network_of("shm+verbs"), "verbs");
+  EXPECT_EQ(network_of("tcp"), "tcp");
+  CommunicatorOptions options;
+  for (const bool together : {true, false}) {
+    options.transport = together ? "shm+tcp" : "tcp";
+    auto ranks = Communicator::create_all(2, options);
+    ASSERT_TRUE(ranks.ok()) << std::move(ranks).status().message();
+    EXPECT_EQ(ranks.value().front()->on_one_host(), together);
+  }
 }
 
 TEST(TransportBetweenHosts, SupportsEncryptionAndChecks_OnlyWithTcp) {

@@ -71,7 +71,7 @@ Status apply_transport(Rank hosts, Query& query, std::string& words) {
     return invalid_argument("TUTTI_TRANSPORT is shm, which works within one host, but --groups has " +
                             std::to_string(hosts) + " hosts: unset it, or add --transport tcp");
   std::string taken;
-  if (requested != "shm") {
+  if (!requested.starts_with("shm")) {
     query.network = true;
     if (requested != "tcp") taken = " (predicted like tcp)";
     if (!query.problem.groups.empty()) taken += ", also within hosts";

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <iterator>
+#include <string_view>
 
 #include "src/base/config.h"
 #include "transports/ucx.h"
@@ -31,6 +32,8 @@ Result<VerbsOptions> automatic() {
   return options;
 }
 
+constexpr std::string_view kWithShm = "shm+";  // Shared memory within a host, and another transport between hosts.
+
 // One line per transport.
 constexpr std::array kKinds = {
     CarrierKind{"ucx", open_ucx, describe_ucx, reach_by_ucx},
@@ -40,14 +43,21 @@ constexpr std::array kKinds = {
 }  // namespace
 
 std::vector<std::string> transport_names() {
-  std::vector<std::string> names = {"shm", "tcp"};
-  for (const CarrierKind& kind : kKinds) names.emplace_back(kind.name);
+  std::vector<std::string> names = {"shm", "tcp", "shm+tcp"};
+  for (const CarrierKind& kind : kKinds) {
+    names.emplace_back(kind.name);
+    names.emplace_back(std::string(kWithShm) + kind.name);
+  }
   return names;
+}
+
+std::string network_of(const std::string& transport) {
+  return transport.starts_with(kWithShm) ? transport.substr(kWithShm.size()) : transport;
 }
 
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport) {
   for (const CarrierKind& kind : kKinds) {
-    if (transport == kind.name) return kind.open();
+    if (network_of(transport) == kind.name) return kind.open();
   }
   return std::unique_ptr<CarrierSource>();
 }

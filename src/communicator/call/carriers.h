@@ -11,10 +11,14 @@
 
 namespace tutti {
 
-// Returns "shm", "tcp", and the other transports between hosts of this build.
+// Returns "shm", "tcp", the other transports between hosts of this build, and "shm+tcp" and so on.
 std::vector<std::string> transport_names();
 
-// Opens the transport with this name. Returns null for "shm" and "tcp". Fails if this machine lacks what it needs.
+// Returns the transport between hosts: for "shm+tcp" "tcp", and other names unchanged.
+std::string network_of(const std::string& transport);
+
+// Opens the transport between hosts of this name. Returns null for "shm" and "tcp". Fails if this machine lacks what it
+// needs.
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport);
 // Returns the error for a transport that supports neither TUTTI_ENCRYPT nor TUTTI_CHECK.
 Status sends_as_they_are(const std::string& transport);

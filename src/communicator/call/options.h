@@ -25,7 +25,7 @@ struct CommunicatorOptions {
   int device = -1;                    // For cuda: the device; -1: the current device of the calling thread.
   std::int64_t timeout_ms = 600'000;  // Maximum wait of an operation; 0 or less: no limit.
   std::int64_t init_timeout_ms = 120'000;
-  std::string transport;            // "shm": all ranks must be on one host. Any other: each rank counts as a host.
+  std::string transport;            // "shm": one host. "shm+...": chooses between hosts. Others: each rank is a host.
   std::string algorithm, protocol;  // Forced if not empty.
   bool nccls_algorithm = false;     // The algorithm comes from NCCL_ALGO, which is ignored if it does not apply.
   bool nccls_protocol = false;      // The protocol comes from NCCL_PROTO, which is ignored if it does not apply.
@@ -46,7 +46,7 @@ struct CommunicatorOptions {
   Requested requested;                   // Names among these options, for error messages; set by force().
   const std::uint32_t* abort = nullptr;  // Polled only by create() and shrink(): a nonzero value makes them give up.
 
-  bool over_network() const { return !transport.empty() && transport != "shm"; }
+  bool over_network() const { return !transport.empty() && !transport.starts_with("shm"); }
   // A plugin overrides autotuning, so autotuning is off if one is set, even if it cannot be opened.
   bool has_plugin() const { return !tuner_plugin.empty() && tuner_plugin != "none"; }
   void force();

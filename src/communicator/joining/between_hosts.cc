@@ -53,7 +53,7 @@ std::string describe_between_hosts() {
   if (requested == "shm") return "none: TUTTI_TRANSPORT is shm, which connects ranks of one host";
   if (!requested.empty()) {
     Status possible = check_requested_transport(config());
-    return possible.ok() ? requested + ", for TUTTI_TRANSPORT" : "none: " + std::move(possible).message();
+    return possible.ok() ? network_of(requested) + ", for TUTTI_TRANSPORT" : "none: " + std::move(possible).message();
   }
   if (config().encrypt || config().check_tcp) return "tcp, for TUTTI_ENCRYPT and TUTTI_CHECK";
   Result<std::string> found = describe_default_carrier();
