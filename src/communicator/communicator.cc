@@ -62,11 +62,7 @@ void Communicator::finish_ticket() {
   served_.notify_all();
 }
 
-Result<std::shared_ptr<MessageEndpoint>> Communicator::messages() {
-  if (on_device() == nullptr) return tagged_messages_->endpoint();
-  return unsupported(
-      "messages with tags need a communicator on host memory: use tutti_send and tutti_recv on one on a GPU");
-}
+Result<std::shared_ptr<MessageEndpoint>> Communicator::messages() { return tagged_messages_->endpoint(); }
 
 // ---- Split and shrink ----
 

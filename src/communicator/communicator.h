@@ -77,7 +77,7 @@ class Communicator final {
   void await_ticket(std::uint64_t ticket) const;
   void finish_ticket();
 
-  // Returns this rank's end of messages with tags. Fails if buffers lie in device memory.
+  // Returns this rank's end of messages with tags, whose buffers lie in host memory.
   Result<std::shared_ptr<MessageEndpoint>> messages();
 
   // Collective. Returns null on a rank with negative color.
