@@ -126,6 +126,7 @@ inline constexpr int kNoColor = -1;
 inline constexpr int kShrinkDefault = 0;
 inline constexpr int kShrinkAbort = 1;
 inline constexpr int kRevokeDefault = 0;
+inline constexpr int kSuspendMemory = 1;  // NCCL_SUSPEND_MEM
 inline constexpr float kNoTime = -1;
 
 }  // namespace tutti::nccl

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/nccl/exchange.h"
 #include "src/nccl/memory.h"
 #include "src/nccl/threads.h"
 
@@ -15,6 +16,8 @@ namespace {
 constexpr std::chrono::seconds kAbortTime(5);  // An abort may have to wait for other communicators of its group.
 constexpr std::chrono::milliseconds kLookTime(1);
 constexpr std::size_t kMaxViews = 64;
+constexpr std::int64_t kNoLimit = -1;
+constexpr const char* kSuspended = "the communicator is suspended: call ncclCommResume first";
 
 bool is_busy(tutti_stream stream) { return stream != nullptr && tutti_stream_query(stream) == tutti_in_progress; }
 
@@ -24,6 +27,20 @@ Outcome no_calls(EndedBy cause) {
                                 "new communicator, and destroy this one or shrink it again"
                               : "ncclCommRevoke ended the calls of the communicator; shrink, split or destroy it";
   return invalid_usage(why);
+}
+
+// Sends the id of a new communicator from rank 0 to all others.
+Outcome share_id(const Exchange& exchange, tutti_unique_id& id) {
+  struct Made {
+    int status;
+    tutti_unique_id id;
+  } made = {};
+  if (exchange.rank() == 0) made.status = tutti_get_unique_id(&made.id);
+  Outcome own = outcome_of(static_cast<tutti_status>(made.status));
+  TUTTI_NCCL_CHECK(exchange.broadcast(made));
+  id = made.id;
+  if (made.status == tutti_ok || exchange.rank() == 0) return own;
+  return {result_of(static_cast<tutti_status>(made.status)), "rank 0 could not create an id; its error has the reason"};
 }
 
 // Errors were reported before, or no caller is left to receive them.
@@ -90,6 +107,7 @@ Outcome Communicator::close() {
 Outcome Communicator::ready_to_end_calls() const {
   if (closed_) return invalid_argument("the communicator is finalized: only queries and ncclCommDestroy may follow");
   if (!joined_) return invalid_argument("the ranks of the communicator have not joined yet, or never did");
+  if (suspended_) return invalid_usage(kSuspended);
   return {};
 }
 
@@ -123,6 +141,62 @@ Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& r
   const std::lock_guard lock(mutex_);
   being_made_ = nullptr;
   return outcome;
+}
+
+Exchange Communicator::exchange(tutti_comm comm, std::int64_t limit_ms) const {
+  return Exchange(comm, {rank_config.rank, rank_config.ranks}, limit_ms);
+}
+
+// Creates a communicator of the same ranks in other memory.
+Outcome Communicator::make_same_ranks(const std::string& memory, tutti_comm& made) {
+  tutti_unique_id id;
+  TUTTI_NCCL_CHECK(share_id(exchange(comm(), kNoLimit), id));
+  tutti_comm_options options = options_for(settings);
+  options.memory = memory.c_str();
+  return outcome_of(tutti_comm_create(&id, rank_config.rank, rank_config.ranks, &options, &made));
+}
+
+// The old communicator is finalized after the new one exists, so that a failure to create that leaves the old one.
+Outcome Communicator::move_to(const std::string& memory) {
+  tutti_comm made = nullptr, compressed = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return {ncclRemoteError, "the communicator was aborted"};
+    being_made_ = &made;
+  }
+  Outcome outcome = make_same_ranks(memory, made);
+  if (!outcome.failed() && memory == settings.memory) outcome = make_compressed(made, settings.compression, compressed);
+  if (!outcome.failed()) outcome = outcome_of(tutti_comm_finalize(comm()));
+  tutti_comm ended = made;
+  {
+    const std::scoped_lock lock(mutex_, replacing_);
+    being_made_ = nullptr;
+    if (!outcome.failed()) ended = __atomic_exchange_n(&comm_, made, __ATOMIC_ACQ_REL);
+  }
+  tutti_comm_leave(ended);
+  if (outcome.failed()) return outcome;
+  compressed_ = compressed;
+  views_.clear();
+  return {};
+}
+
+Outcome Communicator::suspend() {
+  Outcome outcome;
+  if (!windows.empty()) {
+    outcome = invalid_usage(
+        "the communicator has windows, whose addresses peers have mapped; call ncclCommWindowDeregister for them "
+        "first");
+  } else if (enqueues(settings)) {
+    outcome = move_to(kHostMemory);
+  }
+  if (outcome.failed()) cancel_suspension();
+  return outcome;
+}
+
+Outcome Communicator::resume() {
+  if (enqueues(settings)) TUTTI_NCCL_CHECK(move_to(settings.memory));
+  cancel_suspension();
+  return {};
 }
 
 Outcome Communicator::flush() { return outcome_of(tutti_comm_synchronize(comm())); }
@@ -193,6 +267,7 @@ Outcome Communicator::state() const {
   if (!joined_) return blocking ? Outcome() : in_progress();  // The group is still open, or join() runs.
   if (has_ended_calls()) return {};
   if (stream_ != nullptr) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_query(stream_)));
+  const std::lock_guard lock(replacing_);
   tutti_status failure = tutti_ok;
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm(), &failure)));
   if (failure == tutti_ok) return {};
@@ -202,6 +277,7 @@ Outcome Communicator::state() const {
 Outcome Communicator::ready() const {
   if (closed_) return invalid_argument("the communicator is finalized: only queries and ncclCommDestroy may follow");
   if (has_ended_calls()) return no_calls(ended_by_);
+  if (suspended_) return invalid_usage(kSuspended);
   if (settings.mode == Mode::blocking) {
     if (joined_) return {};
     return invalid_argument("the ranks of the communicator have not joined yet: call ncclGroupEnd first");
@@ -226,14 +302,19 @@ tutti_comm Communicator::being_made() const {
   }
 }
 
+void Communicator::abort_comm() const {
+  const std::lock_guard lock(replacing_);
+  if (comm() != nullptr) tutti_comm_abort(comm());
+}
+
 void Communicator::abort() {
   {
     const std::lock_guard lock(mutex_);
     aborted_ = true;
   }
-  if (comm() != nullptr) tutti_comm_abort(comm());
+  abort_comm();
   if (const tutti_comm made = being_made(); made != nullptr) tutti_comm_abort(made);
-  if (comm() != nullptr) tutti_comm_abort(comm());  // comm_ may have been created in between.
+  abort_comm();  // comm_ may have been created or replaced in between.
   // The caller of a blocking communicator sees its call return.
   if (settings.mode == Mode::non_blocking) rest();
 }

@@ -14,6 +14,7 @@
 #include "src/nccl/call_options.h"
 #include "src/nccl/config.h"
 #include "src/nccl/errors.h"
+#include "src/nccl/exchange.h"
 #include "src/nccl/handles.h"
 #include "src/nccl/registrations.h"
 #include "tutti/tutti.h"
@@ -79,8 +80,18 @@ class alignas(64) Communicator {
   // Makes a communicator without the `excluded` ranks; waits for the remaining ranks. After end_calls(), also waits,
   // for a bounded time, until calls no longer access the program's memory. Afterwards state() ignores earlier jobs.
   Outcome shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part);
-  // Ends every wait, including those of a later join() or shrink(). Thread-safe. If the communicator is non-blocking,
-  // also waits, for at most some seconds, until calls no longer access the program's memory.
+  // Makes calls fail until resume() or cancel_suspension().
+  void begin_suspension() { suspended_ = true; }
+  void cancel_suspension() { suspended_ = false; }
+  bool is_suspended() const { return suspended_; }
+  // After begin_suspension(), collective: frees the device memory of the communicator. Waits for enqueued calls, and
+  // for all ranks. If it fails, calls are allowed again, unless the communicator has failed.
+  Outcome suspend();
+  // Collective: ends the suspension.
+  Outcome resume();
+  // Ends every wait, including those of a later join(), shrink(), suspend() or resume(). Thread-safe. If the
+  // communicator is non-blocking, also waits, for at most some seconds, until calls no longer access the program's
+  // memory.
   void abort();
   bool is_aborted() const;
   // True once all ranks have joined.
@@ -97,27 +108,35 @@ class alignas(64) Communicator {
 
  private:
   Outcome settle();
+  // Collective: moves the communicator to other memory, as in Settings::memory.
+  Outcome move_to(const std::string& memory);
+  Exchange exchange(tutti_comm comm, std::int64_t limit_ms) const;
+  Outcome make_same_ranks(const std::string& memory, tutti_comm& made);
   Outcome state_of_jobs() const;
   void work();
   tutti_comm being_made() const;  // Null: none.
-  void rest();                    // Waits, for a bounded time, until no job or call runs.
+  void abort_comm() const;
+  void rest();  // Waits, for a bounded time, until no job or call runs.
 
-  tutti_comm comm_ = nullptr;        // Atomic: tutti_comm_create writes it while other threads read it.
+  // Atomic: tutti_comm_create writes it while other threads read it. On host memory while suspended.
+  tutti_comm comm_ = nullptr;
   tutti_comm compressed_ = nullptr;  // Destroyed with comm_.
   struct View {
     tutti_comm base;
     CallOptions options;
     tutti_comm handle;
   };
-  std::vector<View> views_;  // The handles are destroyed with comm_.
+  std::vector<View> views_;             // The handles are destroyed with comm_.
   tutti_stream stream_ = nullptr;
   std::atomic<bool> joined_ = false;
   std::atomic<bool> closed_ = false;
   std::atomic<EndedBy> ended_by_ = EndedBy::nothing;
+  std::atomic<bool> suspended_ = false;
+  mutable std::mutex replacing_;  // Held while comm_ is replaced, and by other threads while they use it.
 
   mutable std::mutex mutex_;
   bool aborted_ = false;
-  tutti_comm* being_made_ = nullptr;  // Handle that join() or shrink() is creating; null: none.
+  tutti_comm* being_made_ = nullptr;  // Handle that join(), shrink() or move_to() is creating; null: none.
   std::deque<std::function<Outcome()>> jobs_;
   bool working_ = false;            // A thread runs jobs.
   std::condition_variable rested_;  // Signals the end of that thread.

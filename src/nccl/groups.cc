@@ -121,6 +121,11 @@ Outcome run_group(Group& group) {
     for (const Job& job : group.jobs) undo(job);
     return group.failure;
   }
+  for (const Call& call : group.calls) {
+    if (!call.communicator->is_suspended()) continue;
+    for (const Job& job : group.jobs) undo(job);
+    return invalid_usage("ncclCommSuspend follows calls of the same group; end the group before it");
+  }
   if (group.mode) TUTTI_NCCL_CHECK(run_jobs(group.jobs, *group.mode));
   TUTTI_NCCL_CHECK(launch(group.calls));
   bool works = !group.jobs.empty() && *group.mode == Mode::non_blocking;

@@ -1,5 +1,5 @@
-// Shutdown of communicators. These functions do not wait for peers directly, but may wait for this rank's enqueued
-// calls, in which peers take part.
+// Shutdown and suspension of communicators. Shutdown does not wait for peers directly, but may wait for this rank's
+// enqueued calls, in which peers take part.
 #include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 
@@ -48,6 +48,29 @@ Outcome revoke(ncclComm_t comm, int flags) {
   return submit(Job{communicator, [communicator] { return communicator->quiesce(); }, nullptr});
 }
 
+// Calls fail from now on, also those of the same group, which run after its jobs.
+Outcome suspend(ncclComm_t comm, int flags) {
+  if (flags != kSuspendMemory)
+    return invalid_argument("flags is " + std::to_string(flags) + ": pass NCCL_SUSPEND_MEM, 1");
+  Shared communicator;
+  TUTTI_NCCL_CHECK(find_ready(comm, communicator));
+  communicator->begin_suspension();
+  return submit(Job{communicator, [communicator] { return communicator->suspend(); },
+                    [communicator] { communicator->cancel_suspension(); }});
+}
+
+Outcome resume(ncclComm_t comm) {
+  const Shared communicator = find(comm);
+  if (communicator == nullptr) return no_communicator(comm);
+  if (communicator->state().code == ncclInProgress) {
+    return invalid_argument(
+        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress");
+  }
+  if (!communicator->is_suspended())
+    return invalid_usage("the communicator is not suspended: call ncclCommSuspend on all ranks first");
+  return submit(Job{communicator, [communicator] { return communicator->resume(); }, nullptr});
+}
+
 }  // namespace
 
 TUTTI_NCCL_API(ncclResult_t, CommFinalize, ncclComm_t comm) {
@@ -62,6 +85,15 @@ TUTTI_NCCL_API(ncclResult_t, CommDestroy, ncclComm_t comm) {
 TUTTI_NCCL_API(ncclResult_t, CommAbort, ncclComm_t comm) {
   if (comm == nullptr) return ncclSuccess;
   return guarded("ncclCommAbort", [&] { return abort(comm); });
+}
+
+// Collective, like ncclCommResume. A thread that drives several ranks calls them in a group.
+TUTTI_NCCL_API(ncclResult_t, CommSuspend, ncclComm_t comm, int flags) {
+  return grouped("ncclCommSuspend", [&] { return suspend(comm, flags); });
+}
+
+TUTTI_NCCL_API(ncclResult_t, CommResume, ncclComm_t comm) {
+  return grouped("ncclCommResume", [&] { return resume(comm); });
 }
 
 // Peers that have not revoked the communicator get ncclRemoteError.

@@ -5,11 +5,10 @@
 namespace tutti::nccl {
 namespace {
 
-constexpr const char* kHost = "host";
 constexpr const char* kCuda = "cuda";
 constexpr int kNoTimeout = -1;
 
-bool is_host() { return memory_of_environment() == kHost; }
+bool is_host() { return memory_of_environment() == kHostMemory; }
 
 }  // namespace
 
@@ -34,7 +33,7 @@ Outcome current_device(int& device) {
 }
 
 std::string memory_on(int device) {
-  return is_host() ? kHost : std::string(kCuda).append(":").append(std::to_string(device));
+  return is_host() ? kHostMemory : std::string(kCuda).append(":").append(std::to_string(device));
 }
 
 tutti_comm_options options_for(const Settings& settings) {
@@ -47,7 +46,7 @@ tutti_comm_options options_for(const Settings& settings) {
   return options;
 }
 
-bool enqueues(const Settings& settings) { return settings.memory != kHost; }
+bool enqueues(const Settings& settings) { return settings.memory != kHostMemory; }
 
 tutti_stream stream_for(const Communicator& communicator, cudaStream_t given) {
   return enqueues(communicator.settings) ? reinterpret_cast<tutti_stream>(given) : communicator.stream();

@@ -11,6 +11,8 @@
 
 namespace tutti::nccl {
 
+inline constexpr const char* kHostMemory = "host";  // Settings::memory of communicators on host memory.
+
 // Fails, with advice, if no supported memory is available.
 Outcome check_memory();
 

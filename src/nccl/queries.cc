@@ -25,7 +25,7 @@ ncclResult_t answer(const char* function, const ncclComm* comm, int* number, int
   });
 }
 
-// No memory can be suspended.
+// All device memory of a communicator can be suspended.
 Outcome memory_of(const ncclComm* comm, int statistic, std::uint64_t* value) {
   if (value == nullptr) return invalid_argument("value is NULL; pass a pointer to a uint64_t");
   if (statistic < ncclStatGpuMemSuspend || statistic > ncclStatGpuMemTotal)
@@ -35,7 +35,8 @@ Outcome memory_of(const ncclComm* comm, int statistic, std::uint64_t* value) {
   TUTTI_NCCL_CHECK(check_joined(comm, communicator));
   std::size_t bytes = 0;
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_device_memory(communicator->comm(), &bytes)));
-  *value = statistic == ncclStatGpuMemPersist || statistic == ncclStatGpuMemTotal ? bytes : 0;
+  const bool is_size = statistic == ncclStatGpuMemSuspend || statistic == ncclStatGpuMemTotal;
+  *value = is_size ? bytes : statistic == ncclStatGpuMemSuspended && communicator->is_suspended() ? 1 : 0;
   return {};
 }
 

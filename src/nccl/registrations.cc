@@ -38,4 +38,9 @@ void* UserWindows::find(const void* window) const {
   return found == memories_.end() ? nullptr : found->second;
 }
 
+bool UserWindows::empty() const {
+  const std::lock_guard lock(mutex_);
+  return memories_.empty();
+}
+
 }  // namespace tutti::nccl

@@ -27,6 +27,7 @@ class UserWindows {
   void add(const void* window, void* memory);
   void remove(const void* window);
   void* find(const void* window) const;  // Null: not a window of this communicator.
+  bool empty() const;
 
  private:
   mutable std::mutex mutex_;

@@ -9,8 +9,6 @@ namespace {
 
 constexpr const char* kNoDeviceApi = "the device API is not implemented: call the collectives from the host";
 constexpr const char* kNoGrow = "not implemented yet: create a new communicator of all ranks";
-constexpr const char* kNoSuspend =
-    "not implemented yet: destroy the communicator, and create it again when it is needed";
 constexpr const char* kNoStatistics = "not implemented yet: use ncclCommCount, ncclCommUserRank and ncclCommCuDevice";
 constexpr const char* kNoSignals = "one-sided communication is not implemented: use ncclSend and ncclRecv";
 constexpr const char* kNoEncryption =
@@ -31,8 +29,6 @@ constexpr const char* kNoParameters =
 
 TUTTI_NCCL_STUB(CommGetUniqueId, kNoGrow)
 TUTTI_NCCL_GROUPED_STUB(CommGrow, kNoGrow)
-TUTTI_NCCL_STUB(CommSuspend, kNoSuspend)
-TUTTI_NCCL_STUB(CommResume, kNoSuspend)
 TUTTI_NCCL_STUB(CommQueryProperties, kNoStatistics)
 
 TUTTI_NCCL_GROUPED_STUB(PutSignal, kNoSignals)

@@ -82,6 +82,7 @@ SAME_NUMBER(ncclStatGpuMemSuspend);
 SAME_NUMBER(ncclStatGpuMemSuspended);
 SAME_NUMBER(ncclStatGpuMemPersist);
 SAME_NUMBER(ncclStatGpuMemTotal);
+static_assert(ours::kSuspendMemory == NCCL_SUSPEND_MEM);
 #endif
 #if NCCL_VERSION_CODE >= 23203
 static_assert(sizeof(ours::ncclCollConfig_t) == sizeof(::ncclCollConfig_t));

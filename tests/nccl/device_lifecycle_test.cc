@@ -3,6 +3,7 @@
 
 #include "tests/nccl/clients.h"
 #include "tests/nccl/device_buffers.h"
+#include "tests/nccl/newer_nccl.h"
 
 namespace tutti::test {
 namespace {
@@ -105,6 +106,61 @@ TEST(DeviceLifecycle, LeavesNothingOnDevice) {
     for (int rank = 0; rank < 2; ++rank) finish(rank);
   }
   EXPECT_EQ(current_host_device().usage(), before);
+}
+
+void suspend(const NcclRanks& ranks) {
+  NCCL_EXPECT_OK(
+      ranks.run_in_group([](int, ncclComm_t comm) { NCCL_EXPECT_OK(ncclCommSuspend(comm, NCCL_SUSPEND_MEM)); }));
+}
+
+void resume(const NcclRanks& ranks) {
+  NCCL_EXPECT_OK(ranks.run_in_group([](int, ncclComm_t comm) { NCCL_EXPECT_OK(ncclCommResume(comm)); }));
+}
+
+TEST(DeviceLifecycle, SuspendFreesDeviceMemory_AndResumeAllocatesIt) {
+  stream_of(0);
+  const HostDeviceUsage before = current_host_device().usage();
+  const NcclRanks ranks(2);
+  std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
+  for (int times = 0; times < 2; ++times) {
+    for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
+    suspend(ranks);  // Waits for the calls.
+    EXPECT_EQ(current_host_device().usage(), before);
+    EXPECT_EQ(values[0], values[1]);
+    uint64_t bytes = 77;
+    NCCL_EXPECT_OK(ncclCommMemStats(ranks[0], ncclStatGpuMemTotal, &bytes));
+    EXPECT_EQ(bytes, 0U);
+    NCCL_EXPECT_OK(ncclCommMemStats(ranks[0], ncclStatGpuMemSuspended, &bytes));
+    EXPECT_EQ(bytes, 1U);
+    int device = -1;
+    NCCL_EXPECT_OK(ncclCommCuDevice(ranks[0], &device));
+    EXPECT_EQ(device, 0);
+    resume(ranks);
+    EXPECT_FALSE(current_host_device().usage() == before);
+  }
+  EXPECT_EQ(values[0], std::vector<int>(5'000, 6));
+}
+
+TEST(DeviceLifecycle, SuspendRefusesWindows_AndCallsOfItsGroup) {
+  const NcclRanks ranks(2);
+  std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(100, 2)};
+  std::vector<ncclWindow_t> windows(2);
+  NCCL_EXPECT_OK(ranks.run_in_group([&](int rank, ncclComm_t comm) {
+    NCCL_EXPECT_OK(ncclCommWindowRegister(comm, values[rank].data(), 400, &windows[rank], NCCL_WIN_COLL_SYMMETRIC));
+  }));
+  EXPECT_EQ(ranks.run_in_group([](int, ncclComm_t comm) { NCCL_EXPECT_OK(ncclCommSuspend(comm, NCCL_SUSPEND_MEM)); }),
+            ncclInvalidUsage);
+  expect_error_text("call ncclCommWindowDeregister for them first");
+  for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[rank], windows[rank]));
+  EXPECT_EQ(ranks.run_in_group([&](int rank, ncclComm_t comm) {
+    NCCL_EXPECT_OK(sum(values[rank], comm, rank));
+    NCCL_EXPECT_OK(ncclCommSuspend(comm, NCCL_SUSPEND_MEM));
+  }),
+            ncclInvalidUsage);
+  expect_error_text("ncclCommSuspend follows calls of the same group");
+  for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
+  for (int rank = 0; rank < 2; ++rank) finish(rank);
+  EXPECT_EQ(values[1], std::vector<int>(100, 3)) << "the calls of the failed group did not run";
 }
 
 TEST(DeviceLifecycle, AbortEndsCall_ThatWaitsForPeer) {

@@ -285,8 +285,8 @@ TEST(Device, ReportsMemoryOfCommunicator) {
     return bytes;
   };
   EXPECT_GT(memory(ncclStatGpuMemTotal), 0U);
-  EXPECT_EQ(memory(ncclStatGpuMemPersist), memory(ncclStatGpuMemTotal));
-  EXPECT_EQ(memory(ncclStatGpuMemSuspend), 0U);
+  EXPECT_EQ(memory(ncclStatGpuMemSuspend), memory(ncclStatGpuMemTotal));
+  EXPECT_EQ(memory(ncclStatGpuMemPersist), 0U);
   EXPECT_EQ(memory(ncclStatGpuMemSuspended), 0U);
   uint64_t bytes = 0;
   EXPECT_EQ(ncclCommMemStats(ranks[0], static_cast<ncclCommMemStat_t>(4), &bytes), ncclInvalidArgument);

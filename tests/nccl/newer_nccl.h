@@ -11,6 +11,9 @@ using tutti::nccl::ncclCommMemStat_t, tutti::nccl::ncclStatGpuMemPersist, tutti:
     tutti::nccl::ncclStatGpuMemSuspended, tutti::nccl::ncclStatGpuMemTotal;
 extern "C" ncclResult_t ncclWinGetUserPtr(ncclComm_t, ncclWindow_t, void**);
 extern "C" ncclResult_t ncclCommMemStats(ncclComm_t, ncclCommMemStat_t, uint64_t*);
+extern "C" ncclResult_t ncclCommSuspend(ncclComm_t, int);
+extern "C" ncclResult_t ncclCommResume(ncclComm_t);
+#define NCCL_SUSPEND_MEM 0x01
 #endif
 #if NCCL_VERSION_CODE < NCCL_VERSION(2, 32, 0)
 using ncclConfigExt_t = tutti::nccl::ncclConfigExt_t;

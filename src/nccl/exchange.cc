@@ -1,0 +1,69 @@
+#include "src/nccl/exchange.h"
+
+#include <string>
+
+namespace tutti::nccl {
+namespace {
+
+constexpr std::uint64_t kTag = 1;  // Clients of NCCL send no messages with tags.
+
+// A started message. Cancels it if it is destroyed early.
+class Pending {
+ public:
+  Pending() = default;
+  ~Pending() { tutti_request_destroy(request_); }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  tutti_request* out() { return &request_; }
+  tutti_request get() const { return request_; }
+
+ private:
+  tutti_request request_ = nullptr;
+};
+
+}  // namespace
+
+Outcome Exchange::wait(tutti_request request, int peer) const {
+  const tutti_status status = tutti_request_wait(request, limit_ms_, nullptr);
+  if (status != tutti_in_progress) return outcome_of(status);
+  return {ncclRemoteError, "rank " + std::to_string(peer) + " has not taken part for " + std::to_string(limit_ms_) +
+                               " ms; call the function on all ranks, with the same settings"};
+}
+
+Outcome Exchange::send(const void* value, std::size_t bytes) const {
+  Pending message;
+  TUTTI_NCCL_CHECK(outcome_of(tutti_isend(value, bytes, tutti_uint8, 0, kTag, comm_, message.out())));
+  return wait(message.get(), 0);
+}
+
+Outcome Exchange::receive(void* value, std::size_t bytes) const {
+  Pending message;
+  TUTTI_NCCL_CHECK(outcome_of(tutti_irecv(value, bytes, tutti_uint8, 0, kTag, comm_, message.out())));
+  return wait(message.get(), 0);
+}
+
+Outcome Exchange::send_to_all(const void* value, std::size_t bytes) const {
+  std::vector<Pending> messages(static_cast<std::size_t>(ranks_));
+  for (int peer = 1; peer < ranks_; ++peer) {
+    tutti_request* message = messages[static_cast<std::size_t>(peer)].out();
+    TUTTI_NCCL_CHECK(outcome_of(tutti_isend(value, bytes, tutti_uint8, peer, kTag, comm_, message)));
+  }
+  for (int peer = 1; peer < ranks_; ++peer)
+    TUTTI_NCCL_CHECK(wait(messages[static_cast<std::size_t>(peer)].get(), peer));
+  return {};
+}
+
+Outcome Exchange::receive_from_all(void* values, std::size_t bytes) const {
+  std::vector<Pending> messages(static_cast<std::size_t>(ranks_));
+  for (int peer = 1; peer < ranks_; ++peer) {
+    const auto index = static_cast<std::size_t>(peer);
+    void* value = static_cast<char*>(values) + index * bytes;
+    TUTTI_NCCL_CHECK(outcome_of(tutti_irecv(value, bytes, tutti_uint8, peer, kTag, comm_, messages[index].out())));
+  }
+  for (int peer = 1; peer < ranks_; ++peer)
+    TUTTI_NCCL_CHECK(wait(messages[static_cast<std::size_t>(peer)].get(), peer));
+  return {};
+}
+
+}  // namespace tutti::nccl
