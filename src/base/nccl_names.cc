@@ -109,8 +109,8 @@ std::string protocol_of_nccl(const std::string& value, std::vector<std::string>&
 
 std::vector<std::string> notes_on_nccls(const Environment& environment, std::span<const Variable> known) {
   constexpr std::string_view kSubsystems = "NCCL_DEBUG_SUBSYS";
-  constexpr std::string_view kReadElsewhere[] = {"NCCL_COMM_BLOCKING", "NCCL_MIN_CTAS",
-                                                 "NCCL_MAX_CTAS"};  // libnccl.so.2
+  constexpr std::string_view kReadElsewhere[] = {"NCCL_COMM_BLOCKING", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS",
+                                                 "NCCL_NET"};  // libnccl.so.2
   std::vector<std::string> notes;
   if (const auto subsystems = environment.get(std::string(kSubsystems))) {
     notes.push_back(std::string(kSubsystems) + "=" + *subsystems +

@@ -1,5 +1,7 @@
 #include "src/nccl/config.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +40,31 @@ constexpr Field kFields[] = {
     {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 23005, kUndefined, INT_MIN, kMany},
 };
 constexpr unsigned kNamesSince = 22700;  // commName
+constexpr unsigned kNetsSince = 21700;   // netName
+
+// Transports of tutti.h between hosts, by the names that NCCL and its plugins use.
+struct Net {
+  const char* name;
+  const char* transport;
+};
+constexpr Net kNets[] = {{"Socket", "shm+tcp"}, {"IB", "shm+verbs"}, {"UCX", "shm+ucx"}};
+
+const char* transport_of_net(const std::string& name) {
+  for (const Net& net : kNets)
+    if (::strcasecmp(name.c_str(), net.name) == 0) return net.transport;
+  return nullptr;
+}
+
+// As in NCCL, the environment overrides the config. Names of plugins in the environment are ignored.
+Outcome choose_net(const char* requested, Settings& settings) {
+  const char* transport = requested == nullptr ? nullptr : transport_of_net(requested);
+  if (requested != nullptr && transport == nullptr)
+    return invalid_argument("config.netName is \"" + std::string(requested) +
+                            "\": pass Socket, IB or UCX, or leave it NULL");
+  const char* forced = transport_of_net(net_of_environment());
+  if (!is_set("TUTTI_TRANSPORT")) settings.tuning.transport = forced == nullptr ? transport : forced;
+  return {};
+}
 
 ncclConfig_t defaults() {
   ncclConfig_t config = {};
@@ -89,6 +116,7 @@ Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;
+  TUTTI_NCCL_CHECK(choose_net(known.version >= kNetsSince ? known.netName : nullptr, settings));
   return read_compression_rule(settings.name, settings.compression);
 }
 

@@ -17,7 +17,8 @@ struct Settings {
   Mode mode = Mode::blocking;
   std::string name;
   CompressionRule compression;
-  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;  // Bounds on channels: minCTAs and maxCTAs.
+  // Bounds on channels (minCTAs and maxCTAs), and the transport (netName), a literal.
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
   std::string memory = "host";  // Memory of the buffers, as in options.memory of tutti.h; see memory.h.
 };
 

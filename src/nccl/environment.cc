@@ -21,6 +21,8 @@ std::string compression_of_environment(const std::string& rest) {
 
 std::string log_of_environment(const char* name) { return value_of(name); }
 
+std::string net_of_environment() { return value_of("NCCL_NET"); }
+
 bool is_set(const char* name) { return !value_of(name).empty(); }
 
 std::optional<int> blocking_of_environment() {

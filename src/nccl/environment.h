@@ -12,9 +12,10 @@ std::string memory_of_environment();  // TUTTI_NCCL_MEMORY
 // "_COMMS".
 std::string compression_of_environment(const std::string& rest);
 std::string log_of_environment(const char* name);  // One of TUTTI_LOG, NCCL_DEBUG and their _FILE variants.
-bool is_set(const char* name);                     // TUTTI_TIMEOUT_MS or TUTTI_INIT_TIMEOUT_MS.
+bool is_set(const char* name);                     // TUTTI_TIMEOUT_MS, TUTTI_INIT_TIMEOUT_MS or TUTTI_TRANSPORT.
 // The next functions override the config, as in NCCL. Invalid values count as unset.
 std::optional<int> blocking_of_environment();              // NCCL_COMM_BLOCKING: 0 or 1.
+std::string net_of_environment();                          // NCCL_NET; any name.
 std::optional<int> ctas_of_environment(const char* name);  // NCCL_MIN_CTAS or NCCL_MAX_CTAS: 1 or more.
 
 }  // namespace tutti::nccl

@@ -29,13 +29,18 @@ Outcome present(Part& part, const Communicator& parent, const Settings& settings
   return {};
 }
 
-// Settings of the new communicator. A null config means the parent's settings. The memory is always the parent's.
+// Settings of the new communicator. A null config means the parent's settings. Memory and transport are always the
+// parent's.
 Outcome settings_of_part(const Communicator& parent, const ncclConfig_t* config, Settings& settings) {
   settings = parent.settings;
   if (config == nullptr) return {};
   Settings requested;
   TUTTI_NCCL_CHECK(read_config(config, requested));
   requested.memory = parent.settings.memory;
+  const char*& transport = requested.tuning.transport;
+  if (transport == nullptr) transport = parent.settings.tuning.transport;
+  if (transport != parent.settings.tuning.transport)
+    return invalid_argument("config.netName differs from that of the parent communicator: leave it NULL");
   settings = std::move(requested);
   return {};
 }

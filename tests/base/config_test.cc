@@ -206,7 +206,8 @@ TEST(Config, NotesNcclsVariables_WhenTheyHaveNoEffect) {
                                   {"NCCL_BUFFSIZE", "1"},
                                   {"NCCL_ALGO", "Ring"},
                                   {"NCCL_COMM_BLOCKING", "1"},
-                                  {"NCCL_MAX_CTAS", "8"}});
+                                  {"NCCL_MAX_CTAS", "8"},
+                                  {"NCCL_NET", "IB"}});
   EXPECT_TRUE(config.warnings.empty());
   EXPECT_EQ(config.notes, (std::vector<std::string>{
                               "NCCL_DEBUG_SUBSYS=INIT,NET has no effect: log lines have no subsystems; TUTTI_LOG or "

@@ -73,6 +73,52 @@ TEST(Config, AcceptsGpuOptions) {
   EXPECT_EQ(try_config(&config), ncclSuccess);
 }
 
+TEST(Config, SelectsNetworkByName) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.netName = "AWS Libfabric";
+  EXPECT_EQ(try_config(&config), ncclInvalidArgument);
+  expect_error_text("config.netName is \"AWS Libfabric\": pass Socket, IB or UCX, or leave it NULL");
+  config.version = NCCL_VERSION(2, 14, 3);
+  EXPECT_EQ(try_config(&config), ncclSuccess) << "its version does not have the field";
+  config = NCCL_CONFIG_INITIALIZER;
+  config.netName = "socket";
+  EXPECT_EQ(try_config(&config), ncclSuccess);
+  ::setenv("NCCL_NET", "AWS Libfabric", 1);
+  EXPECT_EQ(try_config(&config), ncclSuccess) << "a plugin has no effect";
+  ::unsetenv("NCCL_NET");
+}
+
+// Without an RDMA device, a request for it fails, and names it.
+TEST(Config, OpensRequestedNetwork) {
+  for (const bool by_environment : {false, true}) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.netName = by_environment ? "Socket" : "IB";
+    if (by_environment) ::setenv("NCCL_NET", "IB", 1);
+    if (try_config(&config) != ncclSuccess) expect_error_text("RDMA");
+    else GTEST_SKIP() << "this machine has RDMA";
+    ::unsetenv("NCCL_NET");
+  }
+}
+
+TEST(Config, PartsKeepNetworkOfParent) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.netName = "Socket";
+  const NcclRanks ranks(2, config);
+  ncclConfig_t other = NCCL_CONFIG_INITIALIZER;
+  other.netName = "UCX";
+  ranks.run([&](int rank, ncclComm_t comm) {
+    ncclComm_t part = nullptr;
+    EXPECT_EQ(ncclCommSplit(comm, 0, 0, &part, &other), ncclInvalidArgument);
+    ncclConfig_t silent = NCCL_CONFIG_INITIALIZER;
+    for (ncclConfig_t* same : {&config, &silent}) {
+      ASSERT_EQ(ncclCommSplit(comm, 0, 0, &part, same), ncclSuccess) << ncclGetLastError(nullptr);
+      expect_sum(part, rank, 3);
+      NCCL_EXPECT_OK(ncclCommDestroy(part));
+    }
+  });
+  expect_error_text("config.netName differs from that of the parent communicator");
+}
+
 // An older program's config is shorter; memory behind it does not belong to it.
 TEST(Config, IgnoresFields_BeyondSizeOfOlderProgram) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
