@@ -276,6 +276,11 @@ constexpr std::array kEntries = {
                  "memory of the buffers that programs pass to libnccl.so.2: cuda or host"},
                 "cuda or host",
                 others},
+    ConfigEntry{{"TUTTI_NCCL_FALLBACK", nullptr, "", "libnccl.so.2",
+                 "libnccl.so.2 of NVIDIA, 2.28.9 or later, that runs functions of NCCL which Tutti lacks; unset: none "
+                 "(must be set on all ranks or on none)"},
+                "a path",
+                others},
     ConfigEntry{{"TUTTI_NCCL_COMPRESS", nullptr, "", "libnccl.so.2",
                  "compression of the calls that the TUTTI_NCCL_COMPRESS_ variables below select, with the values of "
                  "TUTTI_COMPRESS, "

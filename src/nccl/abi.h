@@ -118,6 +118,10 @@ struct ncclTeam_t {
   int nRanks, rank, stride;
 };
 
+struct ncclMultimemHandle_t {  // Passed by value.
+  void* base;
+};
+
 inline constexpr int kVersion = 22809;  // Version of NCCL's interface: 2.28.9.
 inline constexpr unsigned kConfigMagic = 0xcafebeef;
 inline constexpr unsigned kSimInfoMagic = 0x74685283;

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <initializer_list>
 #include <string>
+#include <string_view>
 
 #include "src/nccl/environment.h"
 #include "tutti/tutti.h"
@@ -29,20 +30,25 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> names
 }
 
 // TUTTI_LOG overrides NCCL_DEBUG, as in the log.
-bool is_requested() {
+bool logs_info() {
   const std::string level = log_of_environment("TUTTI_LOG");
-  if (!level.empty()) return is_one_of(level, {"INFO", "TRACE"});
-  return is_one_of(log_of_environment("NCCL_DEBUG"), {"VERSION", "WARN", "INFO", "ABORT", "TRACE"});
+  return is_one_of(level.empty() ? log_of_environment("NCCL_DEBUG") : level, {"INFO", "TRACE"});
+}
+
+bool logs_version() {
+  if (logs_info()) return true;
+  return log_of_environment("TUTTI_LOG").empty() &&
+         is_one_of(log_of_environment("NCCL_DEBUG"), {"VERSION", "WARN", "ABORT"});
 }
 
 // Ignores errors. A pipe without reader must not end the process by SIGPIPE.
-void write_banner(int descriptor) {
+void write_line(int descriptor, std::string_view line) {
   sigset_t pipe, before, pending;
   ::sigemptyset(&pipe);
   ::sigaddset(&pipe, SIGPIPE);
   ::sigpending(&pending);
   ::pthread_sigmask(SIG_BLOCK, &pipe, &before);
-  const bool failed = ::write(descriptor, kBanner, sizeof kBanner - 1) < 0;
+  const bool failed = ::write(descriptor, line.data(), line.size()) < 0;
   const timespec at_once = {};
   if (failed && ::sigismember(&pending, SIGPIPE) == 0) ::sigtimedwait(&pipe, nullptr, &at_once);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -64,17 +70,28 @@ std::string expanded(const std::string& pattern) {
   return path;
 }
 
-}  // namespace
-
-void print_version_once() {
-  static std::atomic_flag printed;
-  if (!is_requested() || printed.test_and_set()) return;
+void write_to_log(std::string_view line) {
   std::string file = log_of_environment("TUTTI_LOG_FILE");
   if (file.empty()) file = log_of_environment("NCCL_DEBUG_FILE");
   int descriptor = -1;
   if (!file.empty()) descriptor = ::open(expanded(file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  write_banner(descriptor < 0 ? STDERR_FILENO : descriptor);
+  write_line(descriptor < 0 ? STDERR_FILENO : descriptor, line);
   if (descriptor >= 0) ::close(descriptor);
+}
+
+}  // namespace
+
+void print_version_once() {
+  static std::atomic_flag printed;
+  if (logs_version() && !printed.test_and_set()) write_to_log(std::string_view(kBanner, sizeof kBanner - 1));
+}
+
+void log_info(const std::string& text) {
+  if (!logs_info()) return;
+  char host[64] = "";
+  ::gethostname(host, sizeof host - 1);
+  write_to_log(std::string(host) + ":" + std::to_string(::getpid()) + ":" + std::to_string(::gettid()) +
+               " TUTTI INFO " + text + "\n");
 }
 
 }  // namespace tutti::nccl

@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "src/nccl/environment.h"
 #include "src/nccl/exchange.h"
 #include "src/nccl/memory.h"
 #include "src/nccl/threads.h"
@@ -17,6 +18,8 @@ constexpr std::chrono::seconds kAbortTime(5);  // An abort may have to wait for 
 constexpr std::chrono::milliseconds kLookTime(1);
 constexpr std::size_t kMaxViews = 64;
 constexpr std::int64_t kNoLimit = -1;
+// Maximum wait for a rank that has just joined. It may have to load a large library.
+constexpr std::int64_t kFallbackLimitMs = 120'000;
 constexpr const char* kSuspended = "the communicator is suspended: call ncclCommResume first";
 
 bool is_busy(tutti_stream stream) { return stream != nullptr && tutti_stream_query(stream) == tutti_in_progress; }
@@ -93,6 +96,8 @@ Outcome Communicator::adopt(tutti_comm part) {
 // Creates the resources that calls need.
 Outcome Communicator::settle() {
   TUTTI_NCCL_CHECK(make_compressed(comm_, settings.compression, compressed_));
+  if (!fallback_of_environment().empty())
+    TUTTI_NCCL_CHECK(Fallback::create(exchange(comm_, kFallbackLimitMs), device_of(*this), fallback_));
   const bool calls_take_time = settings.mode == Mode::non_blocking && !enqueues(settings);
   if (calls_take_time) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_create(&stream_)));
   joined_ = true;
@@ -313,6 +318,7 @@ void Communicator::abort() {
     aborted_ = true;
   }
   abort_comm();
+  if (joined_ && fallback_ != nullptr) fallback_->abort();
   if (const tutti_comm made = being_made(); made != nullptr) tutti_comm_abort(made);
   abort_comm();  // comm_ may have been created or replaced in between.
   // The caller of a blocking communicator sees its call return.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "src/nccl/config.h"
 #include "src/nccl/errors.h"
 #include "src/nccl/exchange.h"
+#include "src/nccl/fallback.h"
 #include "src/nccl/handles.h"
 #include "src/nccl/registrations.h"
 #include "tutti/tutti.h"
@@ -103,6 +105,8 @@ class alignas(64) Communicator {
   // Handle to `base`, which is comm() or narrow(), whose calls have these options. Created on first use, and ends with
   // the communicator. Only for the thread that makes calls.
   Outcome handle_with(tutti_comm base, const CallOptions& options, tutti_comm& handle);
+  // Communicator of another NCCL for functions that are not implemented; null: none. The communicator must have joined.
+  Fallback* fallback() const { return fallback_.get(); }
   // Stream of calls of a non-blocking communicator that does not enqueue them (memory.h), else null.
   tutti_stream stream() const { return stream_; }
 
@@ -127,6 +131,7 @@ class alignas(64) Communicator {
     tutti_comm handle;
   };
   std::vector<View> views_;             // The handles are destroyed with comm_.
+  std::unique_ptr<Fallback> fallback_;  // Set once, before joined_.
   tutti_stream stream_ = nullptr;
   std::atomic<bool> joined_ = false;
   std::atomic<bool> closed_ = false;

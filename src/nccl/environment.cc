@@ -23,6 +23,8 @@ std::string log_of_environment(const char* name) { return value_of(name); }
 
 std::string net_of_environment() { return value_of("NCCL_NET"); }
 
+std::string fallback_of_environment() { return value_of("TUTTI_NCCL_FALLBACK"); }
+
 bool is_set(const char* name) { return !value_of(name).empty(); }
 
 std::optional<int> blocking_of_environment() {

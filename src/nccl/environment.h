@@ -12,6 +12,7 @@ std::string memory_of_environment();  // TUTTI_NCCL_MEMORY
 // "_COMMS".
 std::string compression_of_environment(const std::string& rest);
 std::string log_of_environment(const char* name);  // One of TUTTI_LOG, NCCL_DEBUG and their _FILE variants.
+std::string fallback_of_environment();             // TUTTI_NCCL_FALLBACK
 bool is_set(const char* name);                     // TUTTI_TIMEOUT_MS, TUTTI_INIT_TIMEOUT_MS or TUTTI_TRANSPORT.
 // The next functions override the config, as in NCCL. Invalid values count as unset.
 std::optional<int> blocking_of_environment();              // NCCL_COMM_BLOCKING: 0 or 1.

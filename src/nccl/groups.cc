@@ -28,6 +28,9 @@ struct Group {
 // program exit may still use groups, after such objects are destroyed.
 thread_local constinit Group* open_group = nullptr;
 
+// Library with an open group in this thread; null: none.
+thread_local constinit FallbackLibrary* fallback_group = nullptr;
+
 Group& group_of_thread() {
   if (open_group == nullptr) open_group = new Group;
   return *open_group;
@@ -151,13 +154,22 @@ Outcome simulate_group(Group& group, ncclSimInfo_t& info) {
   return {};
 }
 
+// The calls of the library run even if the group has failed: NCCL cannot cancel them.
+Outcome end_fallback_group() {
+  FallbackLibrary* library = std::exchange(fallback_group, nullptr);
+  if (library == nullptr) return {};
+  return library->outcome("ncclGroupEnd", library->required<ncclResult_t()>("ncclGroupEnd")());
+}
+
 Outcome end_group(ncclSimInfo_t* simulated = nullptr) {
   if (depth == 0) return invalid_usage("no group is open: call ncclGroupStart first");
   if (--depth > 0) return {};
   const std::unique_ptr<Group> opened(std::exchange(open_group, nullptr));
   Group none;
   Group& group = opened == nullptr ? none : *opened;
-  return simulated == nullptr ? run_group(group) : simulate_group(group, *simulated);
+  Outcome ended = simulated == nullptr ? run_group(group) : simulate_group(group, *simulated);
+  Outcome fallback_ended = end_fallback_group();
+  return ended.failed() || !fallback_ended.failed() ? ended : fallback_ended;
 }
 
 enum class Part { job, call };
@@ -222,6 +234,13 @@ Outcome submit(Call call) {
   }
   TUTTI_NCCL_CHECK(launch(call));
   return call.communicator->stream() == nullptr ? Outcome() : in_progress();
+}
+
+Outcome open_group_of(FallbackLibrary& library) {
+  if (!in_group() || fallback_group != nullptr) return {};
+  TUTTI_NCCL_CHECK(library.outcome("ncclGroupStart", library.required<ncclResult_t()>("ncclGroupStart")()));
+  fallback_group = &library;
+  return {};
 }
 
 Outcome submit_end(const Shared& communicator) {

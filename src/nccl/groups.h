@@ -9,6 +9,7 @@
 #include "src/nccl/calls.h"
 #include "src/nccl/communicator.h"
 #include "src/nccl/errors.h"
+#include "src/nccl/fallback.h"
 
 namespace tutti::nccl {
 
@@ -32,6 +33,10 @@ ncclResult_t enter(const char* function, Call call, ncclComm_t comm, const ncclC
 
 // Runs the calls that the body submits together, within an open group or in a group of their own.
 Outcome in_own_group(const std::function<Outcome()>& body);
+
+// Opens a group of the fallback library that ends with the open group of this thread, if there is one, so that the
+// library runs the calls of the group together.
+Outcome open_group_of(FallbackLibrary& library);
 
 // Records the first failure of the open group. The group then runs nothing, and its end returns this failure, too.
 void fail_group(const Outcome& outcome);

@@ -1,6 +1,7 @@
 // Memory allocation, buffer registration (validated only, see docs/design/nccl-shim.md), and window registration, by
 // which peers access buffers in place.
 #include <cstdint>
+#include <optional>
 
 #include "src/nccl/communicator.h"
 #include "src/nccl/export.h"
@@ -58,14 +59,25 @@ struct WindowRequest {
   ncclWindow_t* out;
 };
 
-// Programs treat a null window as "no window", and their calls still work.
+// Programs treat a null window as "no window", and their calls still work. With a fallback library the program gets
+// that library's window, because one-sided calls and device code need it.
 Outcome register_window(Communicator& communicator, const WindowRequest& request) {
+  Fallback* fallback = communicator.fallback();
+  ncclWindow_t handle = nullptr;
+  if (fallback != nullptr) {
+    TUTTI_NCCL_CHECK(fallback->register_window({request.memory, request.size, request.flags}, handle));
+    if (handle == nullptr) return {};
+  }
   tutti_window window = nullptr;
   const std::uint32_t flags = (request.flags & kSymmetric) != 0 ? TUTTI_WINDOW_SYMMETRIC : 0;
-  TUTTI_NCCL_CHECK(
-      outcome_of(tutti_window_register(request.memory, request.size, flags, communicator.comm(), &window)));
-  if (window != nullptr) communicator.windows.add(window, request.memory);
-  __atomic_store_n(request.out, reinterpret_cast<ncclWindow_t>(window), __ATOMIC_RELEASE);
+  Outcome made = outcome_of(tutti_window_register(request.memory, request.size, flags, communicator.comm(), &window));
+  if (made.failed()) {
+    if (fallback != nullptr) (void)fallback->deregister_window(handle);
+    return made;
+  }
+  if (fallback == nullptr) handle = reinterpret_cast<ncclWindow_t>(window);
+  if (handle != nullptr) communicator.windows.add(handle, {request.memory, window});
+  __atomic_store_n(request.out, handle, __ATOMIC_RELEASE);
   return {};
 }
 
@@ -85,14 +97,17 @@ Outcome begin_window(const ncclComm* comm, const WindowRequest& request) {
 
 // Allowed after the calls were ended, so that the program can free the memory. tutti.h then reports that the
 // communicator was aborted, after it has waited for the peers to leave the memory.
-Outcome end_window(const ncclComm* comm, ncclWindow_t window) {
+Outcome end_window(const ncclComm* comm, ncclWindow_t handle) {
   const Shared communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
   if (!communicator->has_ended_calls()) TUTTI_NCCL_CHECK(communicator->ready());
-  Outcome ended = outcome_of(tutti_window_deregister(reinterpret_cast<tutti_window>(window), communicator->comm()));
+  const std::optional<UserWindow> known = communicator->windows.find(handle);
+  const tutti_window window = known ? known->window : reinterpret_cast<tutti_window>(handle);
+  Outcome ended = outcome_of(tutti_window_deregister(window, communicator->comm()));
   if (ended.code == ncclRemoteError && communicator->has_ended_calls()) ended = {};
-  if (!ended.failed()) communicator->windows.remove(window);
-  return ended;
+  if (ended.failed() || !known) return ended;
+  communicator->windows.remove(handle);
+  return communicator->fallback() == nullptr ? Outcome() : communicator->fallback()->deregister_window(handle);
 }
 
 Outcome find_user_memory(const ncclComm* comm, ncclWindow_t window, void** memory) {
@@ -102,8 +117,9 @@ Outcome find_user_memory(const ncclComm* comm, ncclWindow_t window, void** memor
   if (communicator == nullptr) return no_communicator(comm);
   if (window == nullptr)
     return invalid_argument("win is NULL; ncclCommWindowRegister returns that for memory that cannot be shared");
-  *memory = communicator->windows.find(window);
-  if (*memory != nullptr) return {};
+  const std::optional<UserWindow> found = communicator->windows.find(window);
+  if (found) *memory = found->memory;
+  if (found) return {};
   return invalid_argument(
       "win is not registered with this communicator: it belongs to another one, or was deregistered");
 }

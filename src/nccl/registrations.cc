@@ -22,25 +22,25 @@ bool Registrations::remove(const void* handle) {
   return numbers_.erase(reinterpret_cast<std::uintptr_t>(handle)) > 0;
 }
 
-void UserWindows::add(const void* window, void* memory) {
+void UserWindows::add(const void* handle, const UserWindow& window) {
   const std::lock_guard lock(mutex_);
-  memories_[window] = memory;
+  windows_[handle] = window;
 }
 
-void UserWindows::remove(const void* window) {
+void UserWindows::remove(const void* handle) {
   const std::lock_guard lock(mutex_);
-  memories_.erase(window);
+  windows_.erase(handle);
 }
 
-void* UserWindows::find(const void* window) const {
+std::optional<UserWindow> UserWindows::find(const void* handle) const {
   const std::lock_guard lock(mutex_);
-  const auto found = memories_.find(window);
-  return found == memories_.end() ? nullptr : found->second;
+  const auto found = windows_.find(handle);
+  return found == windows_.end() ? std::nullopt : std::optional(found->second);
 }
 
 bool UserWindows::empty() const {
   const std::lock_guard lock(mutex_);
-  return memories_.empty();
+  return windows_.empty();
 }
 
 }  // namespace tutti::nccl

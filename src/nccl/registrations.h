@@ -4,8 +4,11 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
+
+#include "tutti/tutti.h"
 
 namespace tutti::nccl {
 
@@ -21,17 +24,23 @@ class Registrations {
   std::unordered_set<std::uintptr_t> numbers_;
 };
 
-// Windows of a communicator, with the program's memory. Thread-safe.
+// A window of a program. Its handle is the window of tutti.h, or with a fallback library that library's.
+struct UserWindow {
+  void* memory = nullptr;
+  tutti_window window = nullptr;  // Null if tutti.h has none.
+};
+
+// Windows of a communicator, by handle. Thread-safe.
 class UserWindows {
  public:
-  void add(const void* window, void* memory);
-  void remove(const void* window);
-  void* find(const void* window) const;  // Null: not a window of this communicator.
+  void add(const void* handle, const UserWindow& window);
+  void remove(const void* handle);
+  std::optional<UserWindow> find(const void* handle) const;  // Nullopt: not a window of this communicator.
   bool empty() const;
 
  private:
   mutable std::mutex mutex_;
-  std::unordered_map<const void*, void*> memories_;
+  std::unordered_map<const void*, UserWindow> windows_;
 };
 
 }  // namespace tutti::nccl

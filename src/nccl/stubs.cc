@@ -9,8 +9,6 @@ namespace {
 
 constexpr const char* kNoDeviceApi = "the device API is not implemented: call the collectives from the host";
 constexpr const char* kNoGrow = "not implemented yet: create a new communicator of all ranks";
-constexpr const char* kNoStatistics = "not implemented yet: use ncclCommCount, ncclCommUserRank and ncclCommCuDevice";
-constexpr const char* kNoSignals = "one-sided communication is not implemented: use ncclSend and ncclRecv";
 constexpr const char* kNoEncryption =
     "connections are authenticated, but not encrypted: use a private network, or one that encrypts";
 constexpr const char* kNoParameters =
@@ -29,23 +27,6 @@ constexpr const char* kNoParameters =
 
 TUTTI_NCCL_STUB(CommGetUniqueId, kNoGrow)
 TUTTI_NCCL_GROUPED_STUB(CommGrow, kNoGrow)
-TUTTI_NCCL_STUB(CommQueryProperties, kNoStatistics)
-
-TUTTI_NCCL_GROUPED_STUB(PutSignal, kNoSignals)
-TUTTI_NCCL_GROUPED_STUB(Signal, kNoSignals)
-TUTTI_NCCL_GROUPED_STUB(WaitSignal, kNoSignals)
-
-TUTTI_NCCL_GROUPED_STUB(DevCommCreate, kNoDeviceApi)
-TUTTI_NCCL_STUB(DevCommDestroy, kNoDeviceApi)
-TUTTI_NCCL_STUB(LsaBarrierCreateRequirement, kNoDeviceApi)
-TUTTI_NCCL_STUB(GinBarrierCreateRequirement, kNoDeviceApi)
-TUTTI_NCCL_STUB(LLA2ACreateRequirement, kNoDeviceApi)
-TUTTI_NCCL_STUB(GinInboxA2ACreateRequirement, kNoDeviceApi)
-TUTTI_NCCL_STUB(GinOutboxCreateRequirement, kNoDeviceApi)
-TUTTI_NCCL_STUB(GetLsaDevicePointer, kNoDeviceApi)
-TUTTI_NCCL_STUB(GetPeerDevicePointer, kNoDeviceApi)
-TUTTI_NCCL_STUB(GetMultimemDevicePointer, kNoDeviceApi)
-TUTTI_NCCL_STUB(GetLsaMultimemDevicePointer, kNoDeviceApi)
 
 TUTTI_NCCL_STUB(GetPeerDeviceLeInfo, kNoDeviceApi)
 TUTTI_NCCL_STUB(GetCftDeviceLeInfo, kNoDeviceApi)
@@ -67,8 +48,5 @@ TUTTI_NCCL_STUB(ParamGetStr, kNoParameters)
 TUTTI_NCCL_STUB(ParamGetParameter, kNoParameters)
 TUTTI_NCCL_STUB(ParamGetAllParameterKeys, kNoParameters)
 TUTTI_NCCL_STUB(ParamDumpAll, kNoParameters)
-
-// No slots: there is nothing to put into them.
-TUTTI_NCCL_API(int, LLA2ACalcSlots, int, int) { return 0; }
 
 }  // namespace tutti::nccl

@@ -1,0 +1,187 @@
+#include "src/nccl/fallback.h"
+
+#include <dlfcn.h>
+
+#include <cstdio>
+
+#include "src/nccl/banner.h"
+#include "src/nccl/current_device.h"
+#include "src/nccl/environment.h"
+#include "src/nccl/export.h"
+
+namespace tutti::nccl {
+
+TUTTI_NCCL_EXPORT ncclResult_t pncclGetVersion(int* version);
+
+namespace {
+
+constexpr const char* kVariable = "TUTTI_NCCL_FALLBACK";
+// Every communicator needs these.
+constexpr const char* kRequired[] = {"ncclGetVersion",  "ncclGetUniqueId", "ncclGetLastError", "ncclCommInitRank",
+                                     "ncclCommDestroy", "ncclCommAbort",   "ncclGroupStart",   "ncclGroupEnd"};
+
+std::string text_of_version(int version) {
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
+// Result of a step on one rank; an empty text is success.
+struct Vote {
+  ncclResult_t code;
+  char why[500];
+};
+
+Vote vote_of(const Outcome& outcome) {
+  Vote vote = {outcome.code, ""};
+  std::snprintf(vote.why, sizeof vote.why, "%s", outcome.why.c_str());
+  return vote;
+}
+
+// Collective: fails on all ranks if the step failed on one.
+Outcome agree(const Exchange& exchange, const Outcome& own) {
+  struct Verdict {
+    int rank;
+    Vote vote;
+  } verdict = {};
+  std::vector<Vote> votes;
+  TUTTI_NCCL_CHECK(exchange.gather(vote_of(own), votes));
+  for (std::size_t rank = votes.size(); rank-- > 0;)
+    if (votes[rank].code != ncclSuccess) verdict = {static_cast<int>(rank), votes[rank]};
+  TUTTI_NCCL_CHECK(exchange.broadcast(verdict));
+  if (own.failed() || verdict.vote.code == ncclSuccess) return own;
+  return {verdict.vote.code, "rank " + std::to_string(verdict.rank) + ": " + verdict.vote.why};
+}
+
+// Message of rank 0 to all ranks before they join.
+struct Start {
+  int version;
+  ncclUniqueId id;
+};
+
+}  // namespace
+
+FallbackLibrary::~FallbackLibrary() {
+  if (handle_ != nullptr) ::dlclose(handle_);
+}
+
+void* FallbackLibrary::symbol(const char* name) const { return ::dlsym(handle_, name); }
+
+// The symbols of the library stay apart from those of this one: RTLD_DEEPBIND makes it call its own functions.
+Outcome FallbackLibrary::load() {
+  handle_ = ::dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
+  if (handle_ == nullptr) return {ncclSystemError, std::string(kVariable) + ": " + ::dlerror()};
+  if (symbol("pncclGetVersion") == reinterpret_cast<void*>(pncclGetVersion))
+    return invalid_usage(std::string(kVariable) + " is " + path_ + ", this library; set it to NVIDIA's libnccl.so.2");
+  for (const char* name : kRequired) {
+    if (symbol(name) == nullptr)
+      return invalid_usage(std::string(kVariable) + ": " + path_ + " has no function " + name +
+                           "; set it to NVIDIA's libnccl.so.2");
+  }
+  return check_version();
+}
+
+Outcome FallbackLibrary::check_version() {
+  TUTTI_NCCL_CHECK(outcome("ncclGetVersion", required<decltype(pncclGetVersion)>("ncclGetVersion")(&version_)));
+  if (version_ >= kVersion) return {};
+  return invalid_usage(std::string(kVariable) + ": " + path_ + " is NCCL " + text_of_version(version_) + "; use " +
+                       text_of_version(kVersion) + " or later");
+}
+
+// A library that cannot be used is tried again.
+Outcome FallbackLibrary::find(FallbackLibrary*& library) {
+  static std::mutex& mutex = *new std::mutex;  // Never destroyed, because threads may run while the process ends.
+  static auto& libraries = *new std::map<std::string, std::unique_ptr<FallbackLibrary>>;
+  library = nullptr;
+  const std::string path = fallback_of_environment();
+  if (path.empty()) return {};
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<FallbackLibrary>& known = libraries[path];
+  if (known == nullptr) {
+    std::unique_ptr<FallbackLibrary> loaded(new FallbackLibrary(path));
+    TUTTI_NCCL_CHECK(loaded->load());
+    log_info(std::string(kVariable) + ": " + path + " is NCCL " + text_of_version(loaded->version()));
+    known = std::move(loaded);
+  }
+  library = known.get();
+  return {};
+}
+
+Outcome FallbackLibrary::get(const char* name, void** function) {
+  *function = symbol(name);
+  if (*function == nullptr)
+    return invalid_usage("neither Tutti nor NCCL " + text_of_version(version_) + ", " + path_ + " of " + kVariable +
+                         ", implements the function; use a later NCCL");
+  const std::lock_guard lock(mutex_);
+  if (used_.insert(name).second) log_info(std::string(name) + " falls back to " + path_);
+  return {};
+}
+
+Outcome FallbackLibrary::outcome(const char* name, ncclResult_t result) {
+  if (result == ncclSuccess || result == ncclInProgress) return {result};
+  const char* text = required<const char*(ncclComm_t)>("ncclGetLastError")(nullptr);
+  return {result, std::string(name) + " of " + path_ + " returned " + std::to_string(result) + ": " +
+                      (text == nullptr ? "" : text)};
+}
+
+Outcome Fallback::create(const Exchange& exchange, int device, std::unique_ptr<Fallback>& made) {
+  FallbackLibrary* library = nullptr;
+  Outcome found = FallbackLibrary::find(library);
+  if (!found.failed() && library == nullptr) found = invalid_usage(std::string(kVariable) + " was unset");
+  TUTTI_NCCL_CHECK(agree(exchange, found));
+  std::unique_ptr<Fallback> fallback(new Fallback(*library));
+  Outcome joined = fallback->join(exchange, device);
+  if (joined.failed()) {
+    fallback->abort();
+    return joined;
+  }
+  made = std::move(fallback);
+  return {};
+}
+
+Outcome Fallback::join(const Exchange& exchange, int device) {
+  Start start = {library_.version(), {}};
+  Outcome possible;
+  if (exchange.rank() == 0) {
+    const auto get_id = library_.required<ncclResult_t(ncclUniqueId*)>("ncclGetUniqueId");
+    possible = library_.outcome("ncclGetUniqueId", get_id(&start.id));
+  }
+  TUTTI_NCCL_CHECK(exchange.broadcast(start));
+  if (start.version != library_.version())
+    possible = invalid_usage(std::string(kVariable) + ": " + library_.path() + " is NCCL " +
+                             text_of_version(library_.version()) + ", but that of rank 0 is " +
+                             text_of_version(start.version) + "; use one version on all ranks");
+  TUTTI_NCCL_CHECK(agree(exchange, possible));
+  return agree(exchange, init(exchange, device, start.id));
+}
+
+Outcome Fallback::init(const Exchange& exchange, int device, const ncclUniqueId& id) {
+  const CurrentDevice current(device);
+  const auto init_rank = library_.required<ncclResult_t(ncclComm_t*, int, ncclUniqueId, int)>("ncclCommInitRank");
+  ncclComm_t comm = nullptr;
+  const ncclResult_t result = init_rank(&comm, exchange.ranks(), id, exchange.rank());
+  if (result == ncclSuccess) comm_ = comm;
+  return library_.outcome("ncclCommInitRank", result);
+}
+
+void Fallback::end_by(const char* function) {
+  const ncclComm_t comm = comm_.exchange(nullptr);
+  if (comm != nullptr) library_.required<ncclResult_t(ncclComm_t)>(function)(comm);
+}
+
+Fallback::~Fallback() { end_by("ncclCommDestroy"); }
+
+void Fallback::abort() { end_by("ncclCommAbort"); }
+
+Outcome Fallback::register_window(const FallbackWindow& window, ncclWindow_t& made) {
+  ncclResult_t (*enroll)(ncclComm_t, void*, std::size_t, ncclWindow_t*, int) = nullptr;
+  TUTTI_NCCL_CHECK(library_.get("ncclCommWindowRegister", enroll));
+  return library_.outcome("ncclCommWindowRegister", enroll(comm(), window.memory, window.size, &made, window.flags));
+}
+
+Outcome Fallback::deregister_window(ncclWindow_t window) {
+  ncclResult_t (*withdraw)(ncclComm_t, ncclWindow_t) = nullptr;
+  TUTTI_NCCL_CHECK(library_.get("ncclCommWindowDeregister", withdraw));
+  return library_.outcome("ncclCommWindowDeregister", withdraw(comm(), window));
+}
+
+}  // namespace tutti::nccl
