@@ -139,13 +139,13 @@ void add_comparisons(Computations& to) {
 }
 
 const Computations& Computations::all() {
-  static const Computations made = [] {
-    Computations all;
-    add_integers(all);
-    add_bits(all);
-    add_floats(all);
-    add_conversions(all);
-    add_comparisons(all);
+  static const Computations& made = *[] {  // Static destructors may load kernels.
+    auto* all = new Computations;
+    add_integers(*all);
+    add_bits(*all);
+    add_floats(*all);
+    add_conversions(*all);
+    add_comparisons(*all);
     return all;
   }();
   return made;

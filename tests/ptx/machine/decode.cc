@@ -50,7 +50,9 @@ std::optional<OperandType> find_type(std::string_view name) {
 }  // namespace
 
 Decoder::Family Decoder::family_of(std::string_view name) {
-  static const std::unordered_map<std::string_view, Family> families = {
+  using Families = std::unordered_map<std::string_view, Family>;
+  // Never destroyed, because static destructors may load kernels.
+  static const Families& families = *new Families{
       {"setp", &Decoder::decode_compare},      {"mov", &Decoder::decode_move},
       {"cvta", &Decoder::decode_address},      {"ld", &Decoder::decode_access},
       {"ldu", &Decoder::decode_access},        {"st", &Decoder::decode_access},

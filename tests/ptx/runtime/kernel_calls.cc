@@ -6,17 +6,6 @@ namespace {
 
 using namespace tutti::cudart;
 
-struct CallConfiguration {
-  dim3 grid, block;
-  std::size_t shared_bytes = 0;
-  cudaStream_t stream = nullptr;
-};
-
-std::vector<CallConfiguration>& configurations() {
-  thread_local std::vector<CallConfiguration> stack;
-  return stack;
-}
-
 // Runs `body` with a kernel, loaded on the current device.
 cudaError_t on_kernel(const void* stub, const std::function<cudaError_t(Kernel::OnDevice&, DeviceState&)>& body) {
   return enter_runtime([&](Lock& lock, DeviceState& device) {
@@ -122,14 +111,15 @@ void __cudaRegisterVar(void**, char*, char*, const char*, int, size_t, int, int)
 void __cudaRegisterManagedVar(void**, void**, char*, const char* name, int, size_t, int, int) { not_supported(name); }
 
 unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared_bytes, cudaStream_t stream) {
-  configurations().push_back({grid, block, shared_bytes, stream});
+  this_thread().configurations.push_back({grid, block, shared_bytes, stream});
   return 0;
 }
 
 cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, size_t* shared_bytes, void* stream) {
-  if (configurations().empty()) return keep(cudaErrorUnknown);
-  const CallConfiguration last = configurations().back();
-  configurations().pop_back();
+  std::vector<CallConfiguration>& pushed = this_thread().configurations;
+  if (pushed.empty()) return keep(cudaErrorUnknown);
+  const CallConfiguration last = pushed.back();
+  pushed.pop_back();
   *grid = last.grid;
   *block = last.block;
   *shared_bytes = last.shared_bytes;

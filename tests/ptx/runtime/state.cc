@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "src/base/per_thread.h"
+
 namespace tutti::cudart {
 namespace {
 
@@ -44,8 +46,8 @@ DeviceState& device_state(int ordinal) { return all_devices()[static_cast<std::s
 int device_count() { return static_cast<int>(all_devices().size()); }
 
 ThreadState& this_thread() {
-  thread_local ThreadState state;
-  return state;
+  static PerThread<ThreadState> states;  // Clients call the runtime in static destructors, after those of thread_local.
+  return *states.get();
 }
 
 DeviceState* context_of(CUcontext context) {

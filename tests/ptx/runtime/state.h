@@ -44,11 +44,19 @@ struct DeviceState {
   std::map<int, std::size_t> streams_made;                // By priority.
 };
 
+// The arguments of a launch between `<<<` and `>>>`.
+struct CallConfiguration {
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;
+  cudaStream_t stream = nullptr;
+};
+
 struct ThreadState {
   int device = 0;                      // Device of a context that the next call creates.
   std::vector<DeviceState*> contexts;  // Stack of contexts; the last is current.
   cudaStreamCaptureMode capture_mode = cudaStreamCaptureModeGlobal;
   std::map<int, Stream*> own_streams;  // Per-thread default streams by device; never destroyed.
+  std::vector<CallConfiguration> configurations;
 };
 
 DeviceState& device_state(int ordinal);
