@@ -285,5 +285,82 @@ TEST(PtxArithmetic, ConvertsHalves) {
   });
 }
 
+struct HalfFormat {
+  std::string name;
+  int fraction_bits;
+  int bias;
+};
+const HalfFormat kHalfFormats[] = {{"f16", 10, 15}, {"bf16", 7, 127}};
+
+long double value_of(const HalfFormat& format, U16 bits) {
+  const int fraction = bits & ((1 << format.fraction_bits) - 1), exponent = (bits & 0x7fff) >> format.fraction_bits;
+  const int scale = -format.fraction_bits - format.bias;
+  if (exponent == 2 * format.bias + 1)
+    return fraction != 0 ? std::nanl("") : (bits & 0x8000) != 0 ? -HUGE_VALL : HUGE_VALL;
+  const long double magnitude = exponent == 0
+                                    ? std::ldexp(static_cast<long double>(fraction), 1 + scale)
+                                    : std::ldexp(fraction + std::ldexp(1.0L, format.fraction_bits), exponent + scale);
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+// Searches the nearest value, or the even one of two. The value after the largest one, 2 to the power bias + 1, is
+// infinity.
+U16 nearest_half(const HalfFormat& format, long double exact) {
+  if (exact != exact) return 0x7fff;
+  const U32 infinity = (2U * static_cast<U32>(format.bias) + 1) << format.fraction_bits;
+  const auto value = [&](U32 bits) {
+    return bits == infinity ? std::ldexp(1.0L, format.bias + 1) : value_of(format, static_cast<U16>(bits));
+  };
+  const long double magnitude = std::fabs(exact);
+  U32 low = 0, high = infinity;  // value(low) <= magnitude
+  while (high - low > 1) {
+    const U32 middle = (low + high) / 2;
+    (value(middle) <= magnitude ? low : high) = middle;
+  }
+  const long double below = magnitude - value(low), above = value(high) - magnitude;
+  const U32 chosen = below < above || (below == above && low % 2 == 0) ? low : high;
+  return static_cast<U16>(chosen | (std::signbit(exact) ? 0x8000U : 0U));
+}
+
+TEST(PtxArithmetic, ComputesHalves_WithOneRounding) {
+  for (const HalfFormat& format : kHalfFormats) {
+    const auto value = [&](U16 bits) { return value_of(format, bits); };
+    const auto nearest = [&](long double exact) { return nearest_half(format, exact); };
+    const auto sum = [&](U16 a, U16 b) { return nearest(value(a) + value(b)); };
+    expect_computes<U16, U16, U16>("add.rn." + format.name, sum);
+    expect_computes<U16, U16, U16>("sub." + format.name, [&](U16 a, U16 b) { return nearest(value(a) - value(b)); });
+    expect_computes<U16, U16, U16>("mul." + format.name, [&](U16 a, U16 b) { return nearest(value(a) * value(b)); });
+    expect_computes<U16, U16, U16, U16>("fma.rn." + format.name,
+                                        [&](U16 a, U16 b, U16 c) { return nearest(value(a) * value(b) + value(c)); });
+    expect_computes<U16, U16, U16>("max.NaN." + format.name, [&](U16 a, U16 b) {
+      const long double x = value(a), y = value(b);
+      return x != x || y != y ? U16{0x7fff} : x > y || (x == y && !std::signbit(x)) ? a : b;
+    });
+    expect_computes<U32, U32, U32>("add." + format.name + "x2", [&](U32 a, U32 b) {
+      const auto high = [](U32 pair) { return static_cast<U16>(pair >> 16); };
+      return U32{sum(high(a), high(b))} << 16 | sum(static_cast<U16>(a), static_cast<U16>(b));
+    });
+    expect_computes<U16, U64>("cvt.rn." + format.name + ".s64",
+                              [&](U64 a) { return nearest(static_cast<long double>(static_cast<S64>(a))); });
+    expect_computes<U16, double>("cvt.rn." + format.name + ".f64",
+                                 [&](double a) { return nearest(static_cast<long double>(a)); });
+    expect_computes<U32, U16>("cvt.rzi.s32." + format.name,
+                              [&](U16 a) { return static_cast<U32>(saturated<S32>(static_cast<float>(value(a)))); });
+  }
+}
+
+// (1 + 2^-7) * 1.5 lies between two values. A little less is nearer to the lower one, although no double shows that.
+TEST(PtxArithmetic, FusesHalvesWithOneRounding) {
+  Lab lab;
+  U16* const result = lab.make<U16>(1);
+  const auto fault = lab.run(kernel_text(".param .u64 out",
+                                         "ld.param.u64 %d1, [out];\nmov.b16 %h1, 0x3f81;\nmov.b16 %h2, 0x3fc0;\n"
+                                         "mov.b16 %h3, 0x8001;\nfma.rn.bf16 %h4, %h1, %h2, %h3;\n"
+                                         "st.global.b16 [%d1], %h4;"),
+                             {}, {}, result);
+  ASSERT_FALSE(fault) << fault->text;
+  EXPECT_EQ(*result, 0x3fc1);
+}
+
 }  // namespace
 }  // namespace tutti::ptx

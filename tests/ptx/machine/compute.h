@@ -30,6 +30,7 @@ class Computations {
 void add_integers(Computations& to);
 void add_bits(Computations& to);
 void add_floats(Computations& to);
+void add_half_arithmetic(Computations& to);
 void add_conversions(Computations& to);
 void add_comparisons(Computations& to);
 

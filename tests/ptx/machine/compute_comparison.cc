@@ -1,5 +1,6 @@
 // Comparisons and logic of predicates. setp has the slots p, q (or none), a, b, c (or none).
 #include "tests/ptx/machine/compute.h"
+#include "tests/ptx/machine/half.h"
 
 namespace tutti::ptx {
 namespace {
@@ -131,6 +132,10 @@ void add_comparisons(Computations& to) {
   add_ordered<double>(to, "f64");
   add_unordered<float>(to, "f32");
   add_unordered<double>(to, "f64");
+  add_ordered<Float16Bits>(to, "f16");
+  add_unordered<Float16Bits>(to, "f16");
+  add_ordered<BFloat16Bits>(to, "bf16");
+  add_unordered<BFloat16Bits>(to, "bf16");
   add_logic<0>(to, "and");
   add_logic<1>(to, "or");
   add_logic<2>(to, "xor");
@@ -144,6 +149,7 @@ const Computations& Computations::all() {
     add_integers(*all);
     add_bits(*all);
     add_floats(*all);
+    add_half_arithmetic(*all);
     add_conversions(*all);
     add_comparisons(*all);
     return all;

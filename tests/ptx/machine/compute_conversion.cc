@@ -52,13 +52,35 @@ RegisterOf<R> float_to_integer(A a) {
   return static_cast<R>(whole);
 }
 
-float from_half(Float16Bits a) { return widen(a); }
-float from_bfloat(BFloat16Bits a) { return widen(a); }
+template <Half T>
+float widened(T a) {
+  return widen(a);
+}
 std::uint32_t halves_of(float high, float low) {
   return static_cast<std::uint32_t>(narrow_float16(high).bits) << 16 | narrow_float16(low).bits;
 }
 std::uint32_t bfloats_of(float high, float low) {
   return static_cast<std::uint32_t>(narrow_bfloat16(high).bits) << 16 | narrow_bfloat16(low).bits;
+}
+
+template <Half T>
+double from_half(T a) {
+  return static_cast<double>(widen(a));
+}
+
+// Keeps 53 bits, of which the last is set if lower bits are. The second rounding is then correct.
+template <Half T, typename A>
+T half_of_integer(A a) {
+  const bool negative = std::cmp_less(a, 0);
+  std::uint64_t magnitude = negative ? 0 - static_cast<std::uint64_t>(a) : static_cast<std::uint64_t>(a);
+  if (magnitude >> 53 != 0) magnitude = (magnitude >> 11 | ((magnitude & 0x7ff) != 0 ? 1 : 0)) << 11;
+  const auto value = static_cast<double>(magnitude);
+  return narrow<T>(negative ? -value : value);
+}
+
+template <Rounding kRounding, typename R, Half A>
+RegisterOf<R> half_to_integer(A a) {
+  return float_to_integer<kRounding, R, float>(widen(a));
 }
 
 template <Compute kRun, int kMode>
@@ -90,6 +112,16 @@ void add_float_to_int(Computations& to, const std::string& types) {
   }
 }
 
+template <Half T, typename I>
+void add_half_and_integer(Computations& to, const std::string& half, const std::string& integer) {
+  to.add("cvt.rn." + half + "." + integer, unary<half_of_integer<T, I>, T, I>());
+  const std::string types = "." + integer + "." + half;
+  to.add("cvt.rni" + types, unary<half_to_integer<Rounding::nearest, I, T>, RegisterOf<I>, T>());
+  to.add("cvt.rzi" + types, unary<half_to_integer<Rounding::zero, I, T>, RegisterOf<I>, T>());
+  to.add("cvt.rmi" + types, unary<half_to_integer<Rounding::down, I, T>, RegisterOf<I>, T>());
+  to.add("cvt.rpi" + types, unary<half_to_integer<Rounding::up, I, T>, RegisterOf<I>, T>());
+}
+
 template <typename R>
 void add_to_integer(Computations& to, const std::string& result) {
   const auto add = [&]<typename A>(A, const std::string& type) {
@@ -108,6 +140,8 @@ void add_to_integer(Computations& to, const std::string& result) {
   add_float_to_int<R, double>(to, "." + result + ".f64");
   add_int_to_float<float, R>(to, ".f32." + result);
   add_int_to_float<double, R>(to, ".f64." + result);
+  add_half_and_integer<Float16Bits, R>(to, "f16", result);
+  add_half_and_integer<BFloat16Bits, R>(to, "bf16", result);
 }
 
 template <typename T>
@@ -119,8 +153,12 @@ void add_whole(Computations& to, const std::string& types) {
 }
 
 void add_halves(Computations& to) {
-  to.add("cvt.f32.f16", unary<from_half, float, Float16Bits>());
-  to.add("cvt.f32.bf16", unary<from_bfloat, float, BFloat16Bits>());
+  to.add("cvt.f32.f16", unary<widened<Float16Bits>, float, Float16Bits>());
+  to.add("cvt.f32.bf16", unary<widened<BFloat16Bits>, float, BFloat16Bits>());
+  to.add("cvt.f64.f16", unary<from_half<Float16Bits>, double, Float16Bits>());
+  to.add("cvt.f64.bf16", unary<from_half<BFloat16Bits>, double, BFloat16Bits>());
+  to.add("cvt.rn.f16.f64", unary<narrow<Float16Bits>, Float16Bits, double>());
+  to.add("cvt.rn.bf16.f64", unary<narrow<BFloat16Bits>, BFloat16Bits, double>());
   to.add("cvt.rn.f16.f32", unary<narrow_float16, Float16Bits, float>());
   to.add("cvt.rn.bf16.f32", unary<narrow_bfloat16, BFloat16Bits, float>());
   to.add("cvt.rn.f16x2.f32", binary<halves_of, std::uint32_t, float, float>());

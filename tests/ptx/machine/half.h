@@ -1,8 +1,9 @@
-// Conversions between float, float16 and bfloat16, as PTX defines them. Round to nearest even.
+// Conversions to and from float16 and bfloat16, as PTX defines them, and comparisons. Round to nearest even.
 #pragma once
 
 #include <bit>
 #include <cmath>
+#include <compare>
 #include <cstdint>
 
 #include "tests/ptx/machine/compute.h"
@@ -40,6 +41,34 @@ inline Float16Bits narrow_float16(float value) {
     result = (magnitude - 0x38000000U + 0xfffU + (magnitude >> 13 & 1)) >> 13;
   }
   return {static_cast<std::uint16_t>(sign | result)};
+}
+
+inline bool is_odd(float value) { return (std::bit_cast<std::uint32_t>(value) & 1) != 0; }
+inline bool is_odd(double value) { return (std::bit_cast<std::uint64_t>(value) & 1) != 0; }
+
+// Returns an exact value, or else that of the two floats next to it whose last bit is odd. A later rounding to at most 22
+// bits then has the result for the exact value.
+inline float round_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  if (!std::isfinite(nearest) || static_cast<double>(nearest) == value || is_odd(nearest)) return nearest;
+  return std::nextafter(nearest, value > static_cast<double>(nearest) ? HUGE_VALF : -HUGE_VALF);
+}
+
+template <typename T>
+T narrow(double value) {
+  if constexpr (std::is_same_v<T, Float16Bits>) return narrow_float16(round_to_odd(value));
+  if constexpr (std::is_same_v<T, BFloat16Bits>) return narrow_bfloat16(round_to_odd(value));
+}
+
+template <typename T>
+concept Half = std::is_same_v<T, Float16Bits> || std::is_same_v<T, BFloat16Bits>;
+template <Half T>
+bool operator==(T a, T b) {
+  return widen(a) == widen(b);
+}
+template <Half T>
+std::partial_ordering operator<=>(T a, T b) {
+  return widen(a) <=> widen(b);
 }
 
 }  // namespace tutti::ptx
