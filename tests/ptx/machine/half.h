@@ -46,8 +46,8 @@ inline Float16Bits narrow_float16(float value) {
 inline bool is_odd(float value) { return (std::bit_cast<std::uint32_t>(value) & 1) != 0; }
 inline bool is_odd(double value) { return (std::bit_cast<std::uint64_t>(value) & 1) != 0; }
 
-// Returns an exact value, or else that of the two floats next to it whose last bit is odd. A later rounding to at most 22
-// bits then has the result for the exact value.
+// Returns an exact value, or else that of the two floats next to it whose last bit is odd. A later rounding to at most
+// 22 bits then has the result for the exact value.
 inline float round_to_odd(double value) {
   const auto nearest = static_cast<float>(value);
   if (!std::isfinite(nearest) || static_cast<double>(nearest) == value || is_odd(nearest)) return nearest;
