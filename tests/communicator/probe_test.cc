@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -66,14 +67,22 @@ std::vector<std::string> join(const Hosts& hosts, const Rank1& odd) {
 
 std::string as_others(Bootstrap& bootstrap, const Hosts& hosts) { return look(bootstrap, hosts, true); }
 
-// Retries, since ranks reject measurements on a busy machine.
+// More than twice as many programs run, or wait for a CPU, as there are CPUs.
+bool is_busy_machine() {
+  double load = 0;
+  return ::getloadavg(&load, 1) == 1 && load > 2.0 * static_cast<double>(::sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+// Retries, since ranks reject measurements while other programs keep them from running.
 TEST(ProbeNetwork, MeasuresTheSameOnAllRanks) {
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1}, {0, 1, 2}, {0, 0, 1, 1}, {0, 1, 1, 0, 1}}) {
     std::vector<std::string> seen = {"nothing"};
-    for (int i = 0; i < 20 && seen[0] == "nothing"; ++i) seen = join(Hosts(host_of), as_others);
+    for (int i = 0; i < (host_of.size() > 2 ? 20 : 400) && seen[0] == "nothing"; ++i)
+      seen = join(Hosts(host_of), as_others);
     for (const std::string& said : seen) {
       EXPECT_EQ(said, seen[0]);
       if (said == "nothing" && host_of.size() > 2) continue;
+      if (said == "nothing" && is_busy_machine()) GTEST_SKIP() << "other programs kept the ranks from running";
       double message_us = 0, rank = 0, host = 0;
       ASSERT_EQ(std::sscanf(said.c_str(), "%la %la %la", &message_us, &rank, &host), 3) << said;
       EXPECT_GT(message_us, 0);
