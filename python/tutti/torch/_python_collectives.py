@@ -13,7 +13,7 @@ from tutti._api import Type, c
 from tutti._errors import check
 
 from ._python_tensors import (ScopedReduction, blocks, check_count, check_equally_many, check_tensors, copy_from, elements_of,
-                              empty_flat, finish, flat_copy, only, readable, reducible_type, writable)
+                              empty_flat, finish, flat_copy, only, overlap, readable, reducible_type, writable)
 
 Tensors = Sequence[torch.Tensor]
 
@@ -278,7 +278,7 @@ class Collectives:
 
         def call(comm: Any) -> None:
             element, sent, dense = elements_of(given), readable(given), writable(output)
-            if sent.data_ptr() == dense.data_ptr():
+            if overlap(sent, dense):
                 sent = sent.clone()
             # Some ranks may pass rows and others none, so all make the same call.
             _exchange(sent, blocks([count * element.per_element for count in sent_counts]), dense, received_counts, comm)

@@ -86,6 +86,11 @@ def writable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if _is_plain(tensor) else torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
+def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Returns whether two contiguous tensors share memory."""
+    return a.data_ptr() < b.data_ptr() + b.nbytes and b.data_ptr() < a.data_ptr() + a.nbytes
+
+
 def finish(dense: torch.Tensor, tensor: torch.Tensor) -> None:
     if dense is not tensor:
         tensor.copy_(dense)

@@ -99,6 +99,28 @@ def all_to_all_lists_with_empty_blocks(rank, size):
 
 
 @case
+def all_to_all_lists_in_place(rank, size):
+    for count in (3, 300000):
+        flat = torch.cat([values(rank * 10 + to, (count,), torch.float32) for to in range(size)])
+        expected = [values(r * 10 + rank, (count,), torch.float32) for r in range(size)]
+        same_list, views, reversed_views = list(flat.clone().chunk(size)), flat.clone().chunk(size), flat.clone().chunk(size)
+        dist.all_to_all(same_list, same_list)
+        dist.all_to_all([view[:] for view in views], list(views))
+        dist.all_to_all(list(reversed_views)[::-1], list(reversed_views))
+        for r in range(size):
+            same(same_list[r], expected[r], f"one list of {count}")
+            same(views[r], expected[r], f"views of {count}")
+            same(reversed_views[size - 1 - r], expected[r], f"reversed views of {count}")
+
+
+@case
+def all_to_all_single_with_overlap(rank, size):
+    buffer = torch.arange(size + 1) + 10 * rank
+    dist.all_to_all_single(buffer[:size], buffer[1:])
+    same(buffer[:size], torch.arange(size) * 10 + rank + 1)
+
+
+@case
 def gather_and_scatter(rank, size):
     for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn):
         for root in range(size):

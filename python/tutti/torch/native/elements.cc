@@ -94,6 +94,12 @@ Dense Dense::for_writing(const at::Tensor& tensor) {
 
 Dense Dense::for_update(const at::Tensor& tensor) { return for_reading(tensor); }
 
+bool Dense::overlaps(const Dense& other) const {
+  const auto* mine = static_cast<const char*>(data());
+  const auto* theirs = static_cast<const char*>(other.data());
+  return mine < theirs + other.dense_.nbytes() && theirs < mine + dense_.nbytes();
+}
+
 void Dense::finish() const {
   if (!dense_.is_same(original_)) original_.copy_(dense_);
 }

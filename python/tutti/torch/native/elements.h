@@ -44,6 +44,7 @@ class Dense {
   void* data() const { return dense_.data_ptr(); }
   size_t count() const { return static_cast<size_t>(dense_.numel()); }
   const at::Tensor& tensor() const { return dense_; }
+  bool overlaps(const Dense& other) const;
   void finish() const;
 
  private:

@@ -1,5 +1,8 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include "python/tutti/torch/native/elements.h"
@@ -82,6 +85,13 @@ class BlockList {
   }
 
   void* data() const { return views_[0].data(); }
+
+  // Returns whether a block of this list has memory of a block of `other`.
+  bool overlaps(const BlockList& other) const {
+    return std::any_of(views_.begin(), views_.end(), [&](const Dense& a) {
+      return std::any_of(other.views_.begin(), other.views_.end(), [&](const Dense& b) { return a.overlaps(b); });
+    });
+  }
 
   void finish() const {
     for (const Dense& view : views_) view.finish();
@@ -318,7 +328,7 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
     const Elements elements = elements_of(input.scalar_type());
     const Dense received = Dense::for_writing(output);
     Dense sent = Dense::for_reading(input);
-    if (sent.data() == received.data()) sent = Dense::for_reading(input.clone());
+    if (sent.overlaps(received)) sent = Dense::for_reading(input.clone());
     // Some ranks may pass rows and others none, so all make the same call.
     exchange(blocks_of_rows(sent, input_rows, ranks, elements.per_element),
              blocks_of_rows(received, output_rows, ranks, elements.per_element), elements.type, comm);
@@ -338,8 +348,9 @@ WorkPtr ProcessGroupTutti::alltoall(Tensors& outputs, Tensors& inputs, const c10
     const Elements elements = elements_of(inputs[0].scalar_type());
     const BlockList sent(inputs, Dense::for_reading);
     const BlockList received(outputs, Dense::for_writing);
-    const std::optional<Blocks> sent_blocks = sent.in_place(elements);
     const std::optional<Blocks> received_blocks = received.in_place(elements);
+    const bool must_copy = received_blocks && received.overlaps(sent);
+    const std::optional<Blocks> sent_blocks = must_copy ? std::nullopt : sent.in_place(elements);
     const at::Tensor sent_flat = sent_blocks ? at::Tensor() : sent.flat_copy();
     const at::Tensor received_flat = received_blocks ? at::Tensor() : received.empty_flat();
     exchange(sent_blocks ? *sent_blocks : sent.in(sent_flat, elements),
