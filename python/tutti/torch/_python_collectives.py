@@ -84,7 +84,7 @@ class Collectives:
             if self._rank != root:
                 finish(dense, tensor)
 
-        return self._start(opts, list(tensors), call)
+        return self._start(opts, list(tensors), call, writes=self._rank != root)
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
         if len(tensors) == 1 and tensors[0].is_sparse:
@@ -131,7 +131,7 @@ class Collectives:
             if self._rank == root:
                 finish(dense, tensor)
 
-        return self._start(opts, list(tensors), call)
+        return self._start(opts, list(tensors), call, writes=self._rank == root)
 
     def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         return self.all_gather_single_coalesced([output], [given], opts)

@@ -18,7 +18,7 @@ from tutti._options import limit_ms
 
 from ._errors import raised_by, timeout_error
 from ._python_calls import Work
-from ._python_tensors import elements_of, finish, only, readable, writable
+from ._python_tensors import check_writable, elements_of, finish, no_autograd, only, readable, writable
 
 
 class MessageWork(Work):
@@ -106,7 +106,13 @@ class Messages:
     def _message(self, operation: str, tensors: Sequence[torch.Tensor], peer: int, tag: int) -> Any:
         if tag < 0:
             raise ValueError(f"{operation}: tag {tag} is negative; tags are 0 and above")
-        return MessageWork(self, only(operation, tensors), operation != "send").start(peer, tag)
+        receives = operation != "send"
+        tensor = only(operation, tensors)
+        if receives:
+            check_writable(tensor)
+        work = MessageWork(self, tensor, receives).start(peer, tag)
+        self._add_to_section(work)
+        return work
 
     def _checked(self, operation: str, peer: int) -> int:
         if not 0 <= peer < self._size:

@@ -86,6 +86,11 @@ def writable(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if _is_plain(tensor) else torch.empty_like(tensor, memory_format=torch.contiguous_format)
 
 
+def no_autograd() -> Any:
+    """Returns a context for copies that are no operations of the user's program. Also allows writes to inference tensors."""
+    return torch._C._AutoDispatchBelowADInplaceOrView()  # type: ignore[attr-defined]
+
+
 def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Returns whether two contiguous tensors share memory."""
     return a.data_ptr() < b.data_ptr() + b.nbytes and b.data_ptr() < a.data_ptr() + a.nbytes
@@ -136,6 +141,22 @@ def check_tensors(operation: str, tensors: Sequence[torch.Tensor], other: torch.
             raise ValueError(f"{operation}: a tensor is {tensor.layout} on {tensor.device}; only dense CPU tensors are allowed")
         if tensor.dtype != other.dtype:
             raise ValueError(f"{operation}: tensors have types {tensor.dtype} and {other.dtype}; use one type")
+
+
+def check_writable(tensor: torch.Tensor) -> None:
+    """Raises if elements of a tensor that receives a result share memory, as after expand()."""
+    if tensor.layout == torch.strided and torch._debug_has_internal_overlap(tensor) == 1:
+        raise RuntimeError(f"a tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} has elements that share "
+                           "memory, so it cannot receive a result; pass a copy, as of tensor.contiguous()")
+
+
+def check_outputs(outputs: Sequence[Any]) -> None:
+    """check_writable() for tensors, or lists of them."""
+    for output in outputs:
+        if isinstance(output, torch.Tensor):
+            check_writable(output)
+        else:
+            check_outputs(output)
 
 
 def check_equally_many(operation: str, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:

@@ -24,7 +24,7 @@ from ._options import Options
 from ._python_calls import CallQueue, Communicator, Work, join, options_of
 from ._python_collectives import Collectives
 from ._python_messages import Messages
-from ._python_tensors import reducible_type
+from ._python_tensors import check_outputs, reducible_type
 
 UNSET = datetime.timedelta(milliseconds=-1)
 
@@ -54,7 +54,10 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._section: Optional[Deque[Work]] = None
         _open.add(self)
 
-    def _start(self, options: Any, outputs: Any, call: Any) -> Work:
+    def _start(self, options: Any, outputs: Any, call: Any, writes: bool = True) -> Work:
+        """Starts a call. writes: whether this rank writes to the outputs."""
+        if writes:
+            check_outputs(outputs)
         work = Work(outputs, self._rank)
         self._sequence += 1
         timeout = getattr(options, "timeout", UNSET)

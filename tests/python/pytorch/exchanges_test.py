@@ -121,6 +121,42 @@ def all_to_all_single_with_overlap(rank, size):
 
 
 @case
+def expanded_inputs(rank, size):
+    row = torch.full((1, 3), float(rank))
+    block = row.expand(2, 3)
+    everything = torch.cat([torch.full((2, 3), float(r)) for r in range(size)])
+    output = torch.zeros(2 * size, 3)
+    dist.all_gather_into_tensor(output, block)
+    same(output, everything, "all_gather")
+    output = torch.zeros(2 * size, 3)
+    dist.all_to_all_single(output, row.expand(2 * size, 3))
+    same(output, everything, "all_to_all_single")
+    output = torch.zeros(2, 3)
+    dist.reduce_scatter_tensor(output, row.expand(2 * size, 3))
+    same(output, torch.full((2, 3), float(sum(range(size)))), "reduce_scatter")
+    for root in range(size):
+        tensor = block if rank == root else torch.zeros(2, 3)
+        dist.broadcast(tensor, root)
+        same(tensor, torch.full((2, 3), float(root)), "broadcast")
+        tensor = block.clone() if rank == root else block
+        dist.reduce(tensor, root)
+        same(tensor, torch.full((2, 3), float(sum(range(size)) if rank == root else rank)), "reduce")
+
+
+@case
+def outputs_with_shared_elements_are_refused(rank, size):
+    if size == 1:
+        return
+    shared, one = torch.zeros(1).expand(size), torch.zeros(1)
+    for call in (lambda: dist.all_reduce(shared), lambda: dist.reduce(shared, rank),
+                 lambda: dist.broadcast(shared, (rank + 1) % size), lambda: dist.all_gather_into_tensor(shared, one),
+                 lambda: dist.all_gather([shared] * size, torch.zeros(size)),
+                 lambda: dist.reduce_scatter_tensor(shared, torch.zeros(size * size)),
+                 lambda: dist.all_to_all_single(shared, torch.zeros(size)), lambda: dist.all_to_all([shared] * size, [one] * size)):
+        raises(call, "share memory", f"[{size}]")
+
+
+@case
 def gather_and_scatter(rank, size):
     for dtype in (torch.float32, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn):
         for root in range(size):

@@ -42,7 +42,7 @@ def inputs(size, shape, dtype):
 
 
 def layouts(tensor):
-    """Yields the tensor in memory layouts: contiguous, with gaps, transposed, and expanded from its own rows."""
+    """Yields the tensor in memory layouts: contiguous, with gaps, and transposed."""
     yield tensor.clone()
     if tensor.dim() >= 1:
         wide = torch.empty(*tensor.shape[:-1], tensor.shape[-1] * 2, dtype=tensor.dtype)

@@ -144,6 +144,18 @@ def receive_with_timeout_raises(rank, size):
 
 
 @case
+def receives_into_shared_elements_are_refused(rank, size):
+    shared = torch.zeros(1).expand(4)
+    for receive in (lambda: dist.irecv(shared, rank, tag=40), lambda: dist.irecv(shared, tag=40)):
+        raises(receive, "share memory", "[4]")
+    received = torch.zeros(4)
+    work = dist.irecv(received, rank, tag=40)
+    dist.isend(torch.ones(1).expand(4), rank, tag=40).wait()
+    work.wait()
+    same(received, torch.ones(4))
+
+
+@case
 def wrong_peers_and_tags_are_refused(rank, size):
     group = dist.group.WORLD
     for peer in (-1, size):

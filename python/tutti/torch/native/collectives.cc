@@ -70,6 +70,7 @@ WorkPtr ProcessGroupTutti::broadcast(Tensors& tensors, const c10d::BroadcastOpti
   Call call = call_of(OpType::BROADCAST, TUTTI_TITLE("broadcast"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
+  call.writes = rank_ != options.rootRank;
   const int root = static_cast<int>(options.rootRank);
   return start(std::move(call), [tensor, root, rank = rank_](tutti_comm comm) {
     const Dense dense = rank == root ? Dense::for_reading(tensor) : Dense::for_writing(tensor);
@@ -127,6 +128,7 @@ WorkPtr ProcessGroupTutti::reduce(Tensors& tensors, const c10d::ReduceOptions& o
   Call call = call_of(OpType::REDUCE, TUTTI_TITLE("reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
+  call.writes = rank_ == options.rootRank;
   const int root = static_cast<int>(options.rootRank);
   return start(std::move(call), [tensor, type, root, rank = rank_, reduction = options.reduceOp](tutti_comm comm) {
     const Dense dense = Dense::for_update(tensor);

@@ -1,5 +1,6 @@
 #include "python/tutti/torch/native/elements.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 
@@ -116,6 +117,12 @@ const at::Tensor& only_tensor(const char* operation, const std::vector<at::Tenso
   TORCH_CHECK(tensors.size() == 1, operation, ": got ", tensors.size(), " tensors; pass one per rank");
   check_tensor(operation, tensors[0]);
   return tensors[0];
+}
+
+void check_writable(const at::Tensor& tensor) {
+  if (tensor.layout() != at::kStrided || at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
+  TORCH_CHECK(false, "a tensor of shape ", tensor.sizes(), " and strides ", tensor.strides(),
+              " has elements that share memory, so it cannot receive a result; pass a copy, as of tensor.contiguous()");
 }
 
 void check_same_type(const char* operation, const at::Tensor& a, const at::Tensor& b) {

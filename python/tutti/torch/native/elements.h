@@ -57,6 +57,8 @@ class Dense {
 void check_tensor(const char* operation, const at::Tensor& tensor);
 // Throws unless `tensors` is one tensor, as check_tensor requires.
 const at::Tensor& only_tensor(const char* operation, const std::vector<at::Tensor>& tensors);
+// Throws if elements of `tensor`, which receives a result, share memory, as after expand().
+void check_writable(const at::Tensor& tensor);
 // Throws unless the types are equal.
 void check_same_type(const char* operation, const at::Tensor& a, const at::Tensor& b);
 

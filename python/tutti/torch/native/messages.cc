@@ -17,7 +17,8 @@ void check_peer(const char* operation, int peer, int ranks) {
 
 WorkPtr ProcessGroupTutti::start_message(Call call, const at::Tensor& tensor, int peer, int tag) {
   TORCH_CHECK(tag >= 0, call.title.of_tutti, ": tag ", tag, " is negative; tags are 0 and above");
-  const bool sends = call.type == c10d::OpType::SEND;
+  const CallDescription description = describe(std::move(call));
+  const bool sends = description.type == c10d::OpType::SEND;
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
   auto message = std::make_shared<Message>(sends ? Dense::for_reading(tensor) : Dense::for_writing(tensor));
   message->communicator = communicator_;
@@ -28,7 +29,6 @@ WorkPtr ProcessGroupTutti::start_message(Call call, const at::Tensor& tensor, in
   check(sends ? tutti_isend(message->buffer.data(), count, elements.type, peer, number, comm, &message->request)
               : tutti_irecv(message->buffer.data(), count, elements.type, peer, number, comm, &message->request),
         rank_);
-  const CallDescription description = describe(std::move(call));
   auto work = c10::make_intrusive<MessageWork>(description, MessageWork::Owner{callbacks_, hooks_}, std::move(message));
   if (hooks_->watch_completion()) MessageWork::watch(work);
   add_to_section(work);

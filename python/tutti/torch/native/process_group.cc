@@ -143,6 +143,10 @@ void ProcessGroupTutti::check_root(const char* operation, int64_t root) const {
 }
 
 CallDescription ProcessGroupTutti::describe(Call call) {
+  for (const Tensors& list : call.outputs) {
+    if (!call.writes) break;
+    for (const at::Tensor& output : list) check_writable(output);
+  }
   return {call.type,
           options_->replaces_gloo ? call.title.of_gloo : call.title.of_tutti,
           std::move(call.inputs),

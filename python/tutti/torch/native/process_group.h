@@ -125,6 +125,7 @@ class ProcessGroupTutti : public c10d::Backend {
     bool is_async;
     Tensors inputs;
     TensorLists outputs;
+    bool writes = true;  // Whether this rank writes to its outputs.
   };
   template <typename CallOptions>
   static Call call_of(c10d::OpType type, const Title& title, const CallOptions& options) {
