@@ -156,6 +156,18 @@ def receives_into_shared_elements_are_refused(rank, size):
 
 
 @case
+def receive_whose_copy_fails_raises(rank, size):
+    for has_future in (False, True):
+        received = torch.zeros(2, 4)[:, ::2]
+        work = dist.irecv(received, rank, tag=41)
+        future = work.get_future() if has_future else None
+        received.resize_(3)
+        dist.isend(torch.ones(2, 2), rank, tag=41)
+        for wait in (work.wait, future.wait) if has_future else (work.wait,):
+            raises(wait, "size of tensor")
+
+
+@case
 def wrong_peers_and_tags_are_refused(rank, size):
     group = dist.group.WORLD
     for peer in (-1, size):

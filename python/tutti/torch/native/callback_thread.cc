@@ -1,11 +1,25 @@
 #include "python/tutti/torch/native/callback_thread.h"
 
+#include <c10/util/Exception.h>
 #include <pthread.h>
 #include <unistd.h>
 
 #include <utility>
 
 namespace tutti_torch {
+namespace {
+
+void run_callback(CallbackThread::Function function) {
+  try {
+    function();
+  } catch (const std::exception& error) {
+    TORCH_WARN("a callback of a message failed: ", error.what());
+  } catch (...) {
+    TORCH_WARN("a callback of a message failed with an unknown exception");
+  }
+}
+
+}  // namespace
 
 CallbackThread::CallbackThread() : process_(getpid()) {}
 
@@ -17,7 +31,7 @@ void CallbackThread::post(Function function) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (stopped_) {
     lock.unlock();
-    function();
+    run_callback(std::move(function));
     return;
   }
   pending_.push_back(std::move(function));
@@ -50,8 +64,7 @@ void CallbackThread::work() {
     Function function = std::move(pending_.front());
     pending_.pop_front();
     lock.unlock();
-    function();
-    function = nullptr;  // May free tensors, so not under the lock.
+    run_callback(std::move(function));  // May free tensors, so not under the lock.
     lock.lock();
   }
   worker_ = {};

@@ -22,7 +22,8 @@ class CallbackThread : public std::enable_shared_from_this<CallbackThread> {
   CallbackThread(const CallbackThread&) = delete;
   CallbackThread& operator=(const CallbackThread&) = delete;
 
-  // Runs and destroys `function` after earlier ones: in this object's thread, or in the caller's after stop().
+  // Runs and destroys `function` after earlier ones: in this object's thread, or in the caller's after stop() or if no
+  // thread can be started. Exceptions of functions become warnings.
   void post(Function function);
 
   // Waits until all functions have run, and ends the thread. Several threads may call it.

@@ -93,14 +93,22 @@ bool MessageWork::advance(int64_t timeout_ms) {
   return true;
 }
 
+// Copies what has been received to the tensor. Returns the exception of the copy, or null.
+std::exception_ptr MessageWork::finish_buffer() {
+  const at::AutoDispatchBelowADInplaceOrView no_autograd;
+  try {
+    message_->buffer.finish();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
+}
+
 // Completes this work once. Returns when it is complete.
 void MessageWork::complete(std::exception_ptr error) {
   std::unique_lock<std::mutex> lock(mutex_);
   if (completed_) return;
-  if (error == nullptr && is_receive_) {
-    at::AutoDispatchBelowADInplaceOrView no_autograd;
-    message_->buffer.finish();
-  }
+  if (error == nullptr && is_receive_) error = finish_buffer();
   exception_ = error;
   completed_ = true;
   auto future = future_;

@@ -55,6 +55,7 @@ class MessageWork : public c10d::Work {
  private:
   const char* operation() const { return is_receive_ ? "tutti_recv" : "tutti_send"; }
   bool advance(int64_t timeout_ms);
+  std::exception_ptr finish_buffer();
   void complete(std::exception_ptr error);
 
   Owner owner_;
