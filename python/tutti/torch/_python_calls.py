@@ -21,6 +21,7 @@ from tutti._errors import check
 
 from ._errors import raised_by, shut_down_error, timeout_error
 from ._options import Options
+from ._python_tensors import no_autograd
 
 KEY = "tutti/id"
 Call = Callable[[Any], None]  # Makes a call on the communicator that it gets.
@@ -91,7 +92,7 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
 
     def run(self, call: Callable[[], object]) -> None:
         try:
-            with raised_by(self._rank), torch.inference_mode():  # Staging copies are no operations of the user's program.
+            with raised_by(self._rank), no_autograd():
                 call()
         except BaseException as error:
             self._error = error

@@ -54,7 +54,7 @@ class MessageWork(Work):
                 with raised_by(self._rank):
                     check(status)
                 if self._receives:
-                    with torch.inference_mode():
+                    with no_autograd():
                         finish(self._dense, self._tensor)
             except Exception as error:
                 self._error = error

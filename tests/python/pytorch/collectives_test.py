@@ -127,6 +127,15 @@ def all_reduce_sparse(rank, size):
 
 
 @case
+def all_reduce_sparse_results_take_part_in_autograd(rank, size):
+    tensor = torch.ones(3).to_sparse()
+    dist.all_reduce(tensor)
+    parameter = torch.ones(3, requires_grad=True)
+    (tensor._values() * parameter).sum().backward()
+    same(parameter.grad, torch.full((3,), float(size)))
+
+
+@case
 def reduce_to_each_root(rank, size):
     for root in range(size):
         parts = inputs(size, (3, 5), torch.int32)
