@@ -9,13 +9,14 @@ from typing import Any, List, Sequence
 import torch
 import torch.distributed as dist
 
-from tutti._api import Type, c
+from tutti._api import c
 from tutti._errors import check
 
 from ._python_tensors import (ScopedReduction, blocks, check_count, check_equally_many, check_tensors, copy_from, elements_of,
                               empty_flat, finish, flat_copy, only, overlap, readable, reducible_type, writable)
 
 Tensors = Sequence[torch.Tensor]
+MAX_SPARSE_DIMENSIONS = 64
 
 
 def _all_reduce(dense: torch.Tensor, op: Any, comm: Any) -> None:
@@ -49,12 +50,32 @@ def _same_block(sent: torch.Tensor, ranks: int) -> Any:
     return array(*[sent.numel() * elements_of(sent).per_element] * ranks), array(*[0] * ranks)
 
 
+def _text_of_sparse(shape: List[int]) -> str:
+    return (f"shape {shape[5:5 + shape[4]]} with {shape[3]} sparse dimensions and {shape[2]} bytes per element (tutti_type "
+            f"{shape[1]})")
+
+
+def _gather_counts(tensor: torch.Tensor, count: int, ranks: int, comm: Any) -> List[int]:
+    """Returns how many elements each rank has. Raises on all ranks if their tensors do not fit.
+
+    Ranks exchange what SparseShape in native/sparse.cc describes.
+    """
+    own = [count, elements_of(tensor).type, tensor.element_size(), tensor.sparse_dim(), tensor.dim(), *tensor.shape]
+    sent = torch.tensor(own + [0] * (5 + MAX_SPARSE_DIMENSIONS - len(own)), device="cpu")
+    received = torch.empty(ranks, sent.numel(), dtype=torch.int64, device="cpu")
+    _all_gather(sent, received, comm)
+    shapes: List[List[int]] = received.tolist()
+    for rank, shape in enumerate(shapes):
+        if shape[1:] != shapes[0][1:]:
+            raise RuntimeError(f"sparse all_reduce: the tensor of rank 0 has {_text_of_sparse(shapes[0])}, that of rank {rank} "
+                               f"{_text_of_sparse(shape)}; pass equal shapes and types on all ranks")
+    return [shape[0] for shape in shapes]
+
+
 def _sum_sparse(tensor: torch.Tensor, ranks: int, comm: Any) -> None:
     tensor_in = tensor.coalesce()
     indices, values = tensor_in.indices().t().contiguous(), tensor_in.values().contiguous()
-    own, counts = torch.tensor([values.shape[0]], device="cpu"), torch.empty(ranks, dtype=torch.int64, device="cpu")
-    check(c.all_gather(own.data_ptr(), counts.data_ptr(), 1, int(Type.int64), comm, None))
-    rows: List[int] = counts.tolist()
+    rows = _gather_counts(tensor, values.shape[0], ranks, comm)
     parts = []
     for piece in (indices, values):
         row = piece[0:1].numel() if piece.shape[0] else max(1, int(torch.Size(piece.shape[1:]).numel()))
@@ -107,6 +128,9 @@ class Collectives:
                              "are allowed")
         if opts is not None and opts.reduceOp != dist.ReduceOp.SUM:
             raise ValueError("all_reduce: sparse tensors can only be summed; use SUM")
+        if tensor.dim() > MAX_SPARSE_DIMENSIONS:
+            raise ValueError(f"all_reduce: the sparse tensor has {tensor.dim()} dimensions; at most {MAX_SPARSE_DIMENSIONS} are "
+                             "allowed")
         return self._start(opts, list(tensors), lambda comm: _sum_sparse(tensor, self._size, comm))
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Any:

@@ -1,11 +1,61 @@
 #include <ATen/ops/_sparse_coo_tensor_unsafe.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <type_traits>
+
 #include "python/tutti/torch/native/elements.h"
 #include "python/tutti/torch/native/process_group.h"
 
 namespace tutti_torch {
 namespace {
+
+constexpr size_t kMaxDimensions = 64;  // The limit of PyTorch's own operations.
+
+// A rank's tensor as ranks exchange it, on both paths of the backend alike.
+struct SparseShape {
+  int64_t count = 0;  // Elements with indices.
+  int64_t type = 0;   // As of elements_of().
+  int64_t type_bytes = 0;
+  int64_t sparse_dimensions = 0;
+  int64_t dimensions = 0;
+  int64_t sizes[kMaxDimensions] = {};
+
+  std::string text() const {
+    return c10::str("shape ", at::IntArrayRef(sizes, static_cast<size_t>(dimensions)), " with ", sparse_dimensions,
+                    " sparse dimensions and ", type_bytes, " bytes per element (tutti_type ", type, ")");
+  }
+  bool fits(const SparseShape& other) const {
+    return type == other.type && type_bytes == other.type_bytes && sparse_dimensions == other.sparse_dimensions &&
+           dimensions == other.dimensions && std::equal(sizes, sizes + kMaxDimensions, other.sizes);
+  }
+};
+
+SparseShape shape_of(const at::Tensor& tensor, int64_t count) {
+  SparseShape shape;
+  shape.count = count;
+  shape.type = elements_of(tensor.scalar_type()).type;
+  shape.type_bytes = static_cast<int64_t>(tensor.element_size());
+  shape.sparse_dimensions = tensor.sparse_dim();
+  shape.dimensions = tensor.dim();
+  std::copy(tensor.sizes().begin(), tensor.sizes().end(), shape.sizes);
+  return shape;
+}
+
+// Returns how many elements each rank has. Throws on all ranks if their tensors do not fit.
+std::vector<int64_t> gather_counts(const SparseShape& own, int ranks, tutti_comm comm) {
+  static_assert(std::is_trivially_copyable_v<SparseShape>);
+  constexpr size_t kWords = sizeof(SparseShape) / sizeof(int64_t);
+  std::vector<SparseShape> shapes(static_cast<size_t>(ranks));
+  check(tutti_all_gather(&own, shapes.data(), kWords, tutti_int64, comm, nullptr));
+  std::vector<int64_t> counts;
+  for (const SparseShape& shape : shapes) {
+    TORCH_CHECK(shape.fits(shapes[0]), "sparse all_reduce: the tensor of rank 0 has ", shapes[0].text(),
+                ", that of rank ", counts.size(), " ", shape.text(), "; pass equal shapes and types on all ranks");
+    counts.push_back(shape.count);
+  }
+  return counts;
+}
 
 // Gathers the tensors of all ranks, whose first dimensions differ.
 Tensors gather_rows(const at::Tensor& rows, const std::vector<int64_t>& counts, tutti_comm comm) {
@@ -38,9 +88,7 @@ void sum_sparse(const at::Tensor& tensor, int ranks, tutti_comm comm) {
   const at::Tensor input = tensor.coalesce();
   const at::Tensor indices = input.indices().t().contiguous();  // One row per element.
   const at::Tensor values = input.values().contiguous();
-  const int64_t count = values.size(0);
-  std::vector<int64_t> counts(ranks);
-  check(tutti_all_gather(&count, counts.data(), 1, tutti_int64, comm, nullptr));
+  const std::vector<int64_t> counts = gather_counts(shape_of(tensor, values.size(0)), ranks, comm);
   const Tensors all_indices = gather_rows(indices, counts, comm);
   const Tensors all_values = gather_rows(values, counts, comm);
   at::Tensor sum;
@@ -60,6 +108,8 @@ WorkPtr ProcessGroupTutti::allreduce_sparse(Tensors& tensors, const c10d::Allred
   TORCH_CHECK(tensor.layout() == at::kSparse && tensor.device().is_cpu(), "all_reduce: the tensor has layout ",
               tensor.layout(), " on ", tensor.device().str(), "; only sparse COO tensors on the CPU are allowed");
   TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "all_reduce: sparse tensors can only be summed; use SUM");
+  TORCH_CHECK(static_cast<size_t>(tensor.dim()) <= kMaxDimensions, "all_reduce: the sparse tensor has ", tensor.dim(),
+              " dimensions; at most ", kMaxDimensions, " are allowed");
   Call call = call_of(c10d::OpType::_ALLREDUCE_SPARSE, TUTTI_TITLE("sparse_all_reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
