@@ -21,6 +21,7 @@ from tutti._errors import check
 from . import _native
 from ._errors import limited_to, raised_by
 from ._options import Options
+from ._python_barriers import MonitoredBarriers
 from ._python_calls import CallQueue, Communicator, Work, join, options_of
 from ._python_collectives import Collectives
 from ._python_messages import Messages
@@ -48,8 +49,8 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._queue = CallQueue()
         self._sequence = 0
         self._description = "undefined"
-        self._monitored_barriers = 0
-        self._own_store: Any = None  # The keys of this group alone, for monitored barriers; None after shrinking.
+        self._monitored_barriers: Optional[MonitoredBarriers] = None  # None after shrinking.
+        self._lock = threading.Lock()  # Guards the next three members.
         self._waiting: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # For futures of messages.
         self._section: Optional[Deque[Work]] = None
         _open.add(self)
@@ -152,42 +153,11 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         return self._start(opts, [], call)
 
     def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
-        """Synchronizes the ranks through the store, because a missing rank would make the communicator fail."""
         timeout = opts if isinstance(opts, datetime.timedelta) else getattr(opts, "timeout", UNSET)
         timeout = self._timeout if timeout == UNSET else timeout
-        if self._own_store is None:
+        if self._monitored_barriers is None:
             raise RuntimeError("monitored_barrier: a process group that was made by shrinking has no store; use barrier()")
-        prefix = f"monitored_barrier/{self._monitored_barriers}/"
-        self._monitored_barriers += 1
-        if self._rank != 0:
-            self._own_store.set(f"{prefix}{self._rank}", "here")
-            try:
-                self._own_store.wait([prefix + "done"], timeout)
-            except Exception:
-                raise RuntimeError(f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting "
-                                   "for send/recv from rank 0. Please check rank 0 logs for faulty rank.") from None
-            return
-        if not timeout:
-            raise RuntimeError("Rank 0 timed out in monitoredBarrier after 0 ms; pass a longer timeout")
-        missing = self._missing_ranks(prefix, timeout, wait_all_ranks)
-        if missing:
-            ranks = ", ".join(map(str, missing))
-            raise RuntimeError(f"[Rank 0]: Rank{'s' if wait_all_ranks else ''} {ranks} failed to pass monitoredBarrier in "
-                               f"{int(timeout.total_seconds() * 1000)} ms")
-        self._own_store.set(prefix + "done", "done")
-
-    def _missing_ranks(self, prefix: str, timeout: datetime.timedelta, wait_all_ranks: bool) -> List[int]:
-        deadline = datetime.datetime.now() + timeout
-        missing = []
-        for rank in range(1, self._size):
-            left = max(deadline - datetime.datetime.now(), datetime.timedelta(milliseconds=1))
-            try:
-                self._own_store.wait([f"{prefix}{rank}"], left)
-            except Exception:
-                missing.append(rank)
-                if not wait_all_ranks:
-                    break
-        return missing
+        self._monitored_barriers.wait(timeout, wait_all_ranks)
 
     def attach_residual(self, buffer: torch.Tensor, residual: torch.Tensor) -> None:
         def call(comm: Any) -> None:
@@ -302,7 +272,7 @@ def _create(store: Any, rank: int, size: int, options: Options, timeout: datetim
     with raised_by(rank):
         handle, own_store = join(store, rank, size, made)
     backend = TuttiBackend(rank, size, handle, options, timeout, store, name)
-    backend._own_store = own_store
+    backend._monitored_barriers = MonitoredBarriers(own_store, rank, size)
     return backend
 
 

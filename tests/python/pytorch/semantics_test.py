@@ -151,7 +151,25 @@ def monitored_barrier_names_the_missing_rank(rank, size):
     short = datetime.timedelta(milliseconds=300)
     if rank == 0:
         raises(lambda: dist.monitored_barrier(timeout=short), "ank", "1", "monitoredBarrier")
-    dist.barrier()  # The group works on.
+    dist.barrier()
+    dist.monitored_barrier()
+
+
+@case
+def monitored_barriers_pass_after_missed_ones(rank, size):
+    if size == 1 or not HAS_MONITORED_BARRIER:
+        return
+    short = datetime.timedelta(milliseconds=300)
+    if rank == 1:
+        raises(lambda: dist.monitored_barrier(timeout=short), "Rank 1")
+    dist.barrier()
+    if rank == 0:  # Rank 1 no longer waits.
+        raises(lambda: dist.monitored_barrier(timeout=short), "[Rank 0]: Rank 1 failed to pass")
+    dist.barrier()
+    if rank != size - 1:  # All others fail, too.
+        raises(lambda: dist.monitored_barrier(timeout=short, wait_all_ranks=True), "onitoredBarrier")
+    dist.barrier()
+    dist.monitored_barrier()
 
 
 @case

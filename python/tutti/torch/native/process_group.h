@@ -150,7 +150,7 @@ class ProcessGroupTutti : public c10d::Backend {
   std::shared_ptr<GroupEnding> ending_;
   std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
   std::atomic<uint64_t> sequence_{0};
-  std::atomic<uint64_t> monitored_barriers_{0};
+  std::atomic<uint64_t> monitored_barriers_{0};  // Number of the next one; on ranks but 0, of the first not joined.
   std::mutex coalescing_mutex_;
   std::atomic<bool> coalescing_{false};
   std::vector<WorkPtr> coalesced_;  // Calls of the open section.
