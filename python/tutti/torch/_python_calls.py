@@ -9,6 +9,7 @@ import datetime
 import math
 import os
 import threading
+import time
 import weakref
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
@@ -76,7 +77,10 @@ def options_of(options: Options, name: str, timeout: datetime.timedelta) -> Dict
     return {"name": name, "timeout": limit, "init_timeout": limit, **given}
 
 
-class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.Work):  # type: ignore[misc, name-defined]
+_Work: Any = dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.Work
+
+
+class Work(_Work):  # type: ignore[misc]
     """A call: it can be waited for, and has a future."""
 
     def __init__(self, outputs: Any, rank: int) -> None:
@@ -119,6 +123,10 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
     def is_success(self) -> bool:
         return self._error is None
 
+    def has_succeeded(self) -> bool:
+        """Returns whether this work is known to be complete, without an error. Does not ask for the state of a message."""
+        return self._done.is_set() and self._error is None
+
     def exception(self) -> Any:
         return self._error
 
@@ -144,6 +152,40 @@ class Work(dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.
         if done:
             base.set_result(self._outputs)
         return self._future
+
+
+class CoalescedWork(_Work):  # type: ignore[misc]
+    """The end of a coalesced section: complete when all its calls and messages are."""
+
+    def __init__(self, works: List[Work]) -> None:
+        super().__init__()
+        self._works = works
+
+    def wait(self, timeout: datetime.timedelta = datetime.timedelta(0)) -> bool:
+        """Waits at most `timeout` for all of them together; 0: until they are complete."""
+        deadline = time.monotonic() + timeout.total_seconds()
+        for work in self._works:
+            left_ms = max(1, math.ceil((deadline - time.monotonic()) * 1000))
+            work.wait(datetime.timedelta(milliseconds=left_ms) if timeout else timeout)
+        return True
+
+    def is_completed(self) -> bool:
+        return all(work.is_completed() for work in self._works)
+
+    def is_success(self) -> bool:
+        return all(work.is_success() for work in self._works)
+
+    def exception(self) -> Any:
+        return next((work.exception() for work in self._works if not work.is_success()), None)
+
+    def result(self) -> Any:
+        return []
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def get_future(self) -> torch.futures.Future:
+        return torch.futures.collect_all([work.get_future() for work in self._works])
 
 
 def _refuse() -> None:

@@ -85,8 +85,9 @@ class MessageWork(Work):
         future = super().get_future()
         if not self._done.is_set():
             thread = threading.Thread(target=self._poll, args=(-1,), daemon=True)
-            self._group._waiting.add(thread)
-            thread.start()
+            with self._group._lock:
+                thread.start()
+                self._group._waiting.add(thread)
         return future
 
     def __del__(self, is_finalizing: Any = sys.is_finalizing, getpid: Any = os.getpid) -> None:
@@ -102,6 +103,7 @@ class Messages:
     """Methods of a backend."""
 
     _size: int
+    _add_to_section: Any
 
     def _message(self, operation: str, tensors: Sequence[torch.Tensor], peer: int, tag: int) -> Any:
         if tag < 0:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import atexit
-import collections
 import contextlib
 import datetime
 import sys
 import threading
 import weakref
-from typing import Any, Deque, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 import torch
 import torch.distributed as dist
@@ -22,11 +21,12 @@ from . import _native
 from ._errors import limited_to, raised_by
 from ._options import Options
 from ._python_barriers import MonitoredBarriers
-from ._python_calls import CallQueue, Communicator, Work, join, options_of
+from ._python_calls import CallQueue, CoalescedWork, Communicator, Work, join, options_of
 from ._python_collectives import Collectives
 from ._python_messages import Messages
 from ._python_tensors import check_outputs, reducible_type
 
+_MIN_SECTION_LIMIT = 64
 UNSET = datetime.timedelta(milliseconds=-1)
 
 # PyTorch 2.14 and newer support Python subclasses of Backend. Before, the backend is a subclass of ProcessGroup.
@@ -52,7 +52,8 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._monitored_barriers: Optional[MonitoredBarriers] = None  # None after shrinking.
         self._lock = threading.Lock()  # Guards the next three members.
         self._waiting: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # For futures of messages.
-        self._section: Optional[Deque[Work]] = None
+        self._section: Optional[List[Work]] = None
+        self._section_limit = 0  # Number of calls at which those that have succeeded are released.
         _open.add(self)
 
     def _start(self, options: Any, outputs: Any, call: Any, writes: bool = True) -> Work:
@@ -64,15 +65,21 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         timeout = getattr(options, "timeout", UNSET)
         if timeout == UNSET:
             timeout = self._timeout
-        is_async = getattr(options, "asyncOp", True)
-        if self._section is not None:
-            # Calls of one queue complete in order. Completed ones are released, because an exception may leave a section open.
-            while self._section and self._section[0].is_completed() and self._section[0].is_success():
-                self._section.popleft()
-            self._section.append(work)
-            is_async = True
+        is_async = self._add_to_section(work) or getattr(options, "asyncOp", True)
         self._queue.submit(work, lambda: self._run(call, timeout), is_async)
         return work
+
+    def _add_to_section(self, work: Work) -> bool:
+        """Returns false if no coalesced section is open."""
+        released: List[Work] = []  # Freed after the lock.
+        with self._lock:
+            if self._section is None:
+                return False
+            self._section.append(work)
+            if len(self._section) >= self._section_limit:  # An exception may leave a section open, which later calls join.
+                released, self._section = self._section, [work for work in self._section if not work.has_succeeded()]
+                self._section_limit = max(_MIN_SECTION_LIMIT, 2 * len(self._section))
+        return True
 
     def _run(self, call: Any, timeout: datetime.timedelta) -> None:
         with limited_to(timeout):
@@ -127,15 +134,17 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
 
     def start_coalescing(self) -> None:
         """Opens a section. A section that an exception left open ends; its calls continue."""
-        self._section = collections.deque()
+        with self._lock:
+            abandoned, self._section = self._section, []
+            self._section_limit = _MIN_SECTION_LIMIT
+        del abandoned  # Freed after the lock.
 
     def end_coalescing(self) -> Any:
-        if self._section is None:
+        with self._lock:
+            section, self._section = self._section, None
+        if section is None:
             raise RuntimeError("no coalesced section of this process group is open; start one first")
-        section, self._section = self._section, None
-        last = Work([], self._rank)
-        self._queue.submit(last, lambda: [work.wait() for work in section], True)  # Behind all calls of the section.
-        return last
+        return CoalescedWork(section)
 
     # Names of the methods of ProcessGroup.
     def _start_coalescing(self, device: Any = None) -> None:
@@ -195,7 +204,8 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._queue.stop()
         if not self._comm.leave():  # Ends all messages.
             return
-        waiting = list(self._waiting)  # They run callbacks, which they cannot at the end of the program.
+        with self._lock:
+            waiting = list(self._waiting)  # They run callbacks, which they cannot at the end of the program.
         if threading.current_thread() in waiting:
             return  # A callback that waited for another one could wait for ever.
         for thread in waiting:

@@ -124,9 +124,37 @@ def coalesced_section(rank, size):
 
 
 @case
+def coalesced_section_waits_for_messages(rank, size):
+    received = torch.zeros(3)
+    with dist._coalescing_manager(device=torch.device("cpu"), async_ops=True) as section:
+        dist.irecv(received, (rank - 1) % size, tag=33)
+    work, = section.works
+    assert not work.is_completed()
+    raises(lambda: work.wait(datetime.timedelta(milliseconds=30)), "recv")
+    dist.barrier()  # No rank has sent before this point.
+    dist.isend(torch.full((3,), float(rank)), (rank + 1) % size, tag=33)
+    work.get_future().wait()
+    section.wait()
+    same(received, torch.full((3,), float((rank - 1) % size)))
+    assert work.is_completed() and work.is_success()
+
+
+@case
+def zz_coalesced_section_has_the_failure_of_a_call(rank, size):
+    if size == 1:
+        return
+    group = dist.new_group()
+    group._start_coalescing(torch.device("cpu"))
+    group.allreduce([torch.ones(3 + rank)])
+    work = group._end_coalescing(torch.device("cpu"))
+    raises(work.wait, "ranks disagree")
+    assert not work.is_success()
+
+
+@case
 def section_that_a_callback_ends_has_all_its_calls(rank, size):
     if tutti.torch.path() != "C++":
-        return  # Sections have no messages, so that no callback runs while the group looks for calls that are complete.
+        return  # No callback runs while the group looks for calls that are complete.
     group, cpu = dist.group.WORLD, torch.device("cpu")
     runs, gate, ended = threading.Event(), threading.Event(), []
 

@@ -93,10 +93,24 @@ class CoalescedWork : public c10d::Work {
   bool isCompleted() override {
     return std::all_of(calls_.begin(), calls_.end(), [](const WorkPtr& call) { return call->isCompleted(); });
   }
+  bool isSuccess() const override { return exception() == nullptr; }
+  // Returns the exception of the first call that has failed.
+  std::exception_ptr exception() const override {
+    for (const WorkPtr& call : calls_) {
+      if (const std::exception_ptr error = call->exception()) return error;
+    }
+    return nullptr;
+  }
+  // Waits at most `timeout` for all calls together.
   bool wait(Milliseconds timeout) override {
-    for (const WorkPtr& call : calls_) call->wait(timeout);
+    const auto deadline = std::chrono::steady_clock::now() + timeout;
+    for (const WorkPtr& call : calls_) {
+      const auto left = std::chrono::ceil<Milliseconds>(deadline - std::chrono::steady_clock::now());
+      call->wait(timeout == kNoTimeout ? kNoTimeout : std::max(Milliseconds(1), left));
+    }
     return true;
   }
+  void synchronize() override { wait(kNoTimeout); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     c10::List<c10::intrusive_ptr<c10::ivalue::Future>> futures(
         c10::FutureType::create(c10::ListType::create(c10::TensorType::get())));
