@@ -44,7 +44,11 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Tuple[Any, A
                                "same version of tutti on all ranks")
         ctypes.memmove(ctypes.addressof(identifier), data, len(data))
     handle = ctypes.c_void_p()
-    check(c.comm_create(identifier, rank, size, _options.struct_of(made), handle), rank)
+    try:
+        check(c.comm_create(identifier, rank, size, _options.struct_of(made), handle), rank)
+    except Exception:
+        _delete_id(store, rank)
+        raise
     try:
         _forget_id(store, rank, handle)
     except Exception:
@@ -53,11 +57,16 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Tuple[Any, A
     return handle.value, dist.PrefixStore(_prefix_of(bytes(memoryview(identifier).cast("B"))), store)
 
 
-def _forget_id(store: Any, rank: int, comm: Any) -> None:
-    """A store may outlive its groups, so the next group must not find this id. Returns on all ranks when it is gone."""
+def _delete_id(store: Any, rank: int) -> None:
+    """A store may outlive its groups, so the next group must not find this id."""
     if rank == 0:
         with contextlib.suppress(Exception):  # Stores that cannot delete keys serve one group.
             store.delete_key(KEY)
+
+
+def _forget_id(store: Any, rank: int, comm: Any) -> None:
+    """Returns on all ranks when the id is gone."""
+    _delete_id(store, rank)
     token = ctypes.c_uint8()
     address = ctypes.addressof(token)
     check(c.broadcast(address, address, 1, int(Type.uint8), 0, comm, None), rank)

@@ -270,6 +270,9 @@ def timeout_of_joining_is_not_that_of_a_call(rank, size):
     store = dist.PrefixStore(f"alone/{rank}", dist.distributed_c10d._get_default_store())
     error = error_of(lambda: tutti.torch.process_group(store, 0, 2, datetime.timedelta(milliseconds=300)))
     assert isinstance(error, tutti.Timeout) and TIMEOUT_HAS_PASSED not in error.message, error
+    assert not store.check(["tutti/id"]), "the next group in this store would find the id of the failed one"
+
+
 
 
 if __name__ == "__main__":

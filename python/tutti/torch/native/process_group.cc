@@ -44,16 +44,18 @@ tutti_unique_id exchange_id(c10d::Store& store, int rank) {
   return id;
 }
 
-// A store may outlive its groups, so the next group must not find the id of this one. Returns on all ranks when it is
-// gone.
-void forget_id(c10d::Store& store, int rank, tutti_comm comm) {
-  if (rank == 0) {
-    try {
-      store.deleteKey(kIdKey);
-    } catch (const std::exception&) {
-      // Stores that cannot delete keys serve one group.
-    }
+// A store may outlive its groups, so the next group must not find the id of this one.
+void delete_id(c10d::Store& store) {
+  try {
+    store.deleteKey(kIdKey);
+  } catch (const std::exception&) {
+    // Stores that cannot delete keys serve one group.
   }
+}
+
+// Returns on all ranks when the id is gone.
+void forget_id(c10d::Store& store, int rank, tutti_comm comm) {
+  if (rank == 0) delete_id(store);
   uint8_t token = 0;
   check(tutti_broadcast(&token, &token, 1, tutti_uint8, 0, comm, nullptr), rank);
 }
@@ -69,7 +71,12 @@ Joined join(const StorePtr& store, int rank, int size, const Options& options) {
   const tutti_unique_id id = exchange_id(*store, rank);
   const tutti_comm_options joining = comm_options(options);
   tutti_comm comm = nullptr;
-  check(tutti_comm_create(&id, rank, size, &joining, &comm), rank);
+  try {
+    check(tutti_comm_create(&id, rank, size, &joining, &comm), rank);
+  } catch (const LibraryError&) {
+    if (rank == 0) delete_id(*store);
+    throw;
+  }
   auto communicator = std::make_shared<Communicator>(comm, options.timeout, rank);
   forget_id(*store, rank, comm);
   return {std::move(communicator), c10::make_intrusive<c10d::PrefixStore>(prefix_of(id), store)};
