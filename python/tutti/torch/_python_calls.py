@@ -80,9 +80,13 @@ def _prefix_of(identifier: bytes) -> str:
     return f"tutti/{value}"
 
 
+def _limit_s(timeout: datetime.timedelta) -> float:
+    return timeout.total_seconds() if timeout > datetime.timedelta(0) else math.inf
+
+
 def options_of(options: Options, name: str, timeout: datetime.timedelta) -> Dict[str, Any]:
     given = {key: value for key, value in vars(options).items() if value}
-    limit = timeout.total_seconds() if timeout > datetime.timedelta(0) else math.inf
+    limit = _limit_s(timeout)
     return {"name": name, "timeout": limit, "init_timeout": limit, **given}
 
 
@@ -291,16 +295,17 @@ class Communicator:
         self._view_timeout: Optional[datetime.timedelta] = None
 
     def handle(self, timeout: Optional[datetime.timedelta] = None) -> Any:
+        """Returns a handle for calls that wait `timeout` at most; None: the timeout of the group; 0: no limit."""
         if self._handle is None:
             raise shut_down_error()
-        if timeout is None or timeout == self._timeout or timeout.total_seconds() <= 0:
+        if timeout is None or timeout == self._timeout:
             return self._handle
         if self._view is None or timeout != self._view_timeout:
             if self._view is not None:
                 check(c.comm_destroy(self._view))
                 self._view = None
             view = ctypes.c_void_p()
-            check(c.comm_with_options(self._handle, _options.struct_of({"timeout": timeout.total_seconds()}), view))
+            check(c.comm_with_options(self._handle, _options.struct_of({"timeout": _limit_s(timeout)}), view))
             self._view, self._view_timeout = view.value, timeout
         return self._view
 

@@ -273,6 +273,19 @@ def timeout_of_joining_is_not_that_of_a_call(rank, size):
     assert not store.check(["tutti/id"]), "the next group in this store would find the id of the failed one"
 
 
+@case
+def timeout_of_zero_is_no_limit(rank, size):
+    group, none = dist.new_group(), datetime.timedelta(0)
+    options = dist.AllreduceOptions()
+    options.timeout = none
+    tensor = torch.full((3,), float(rank + 1))
+    group.allreduce([tensor], options).wait()
+    same(tensor, torch.full((3,), total(size)))
+    if tutti.torch.path() == "Python":
+        communicator = backend_of(group)._comm
+        assert communicator.handle(none) != communicator.handle(), "the call has the limit of the group"
+
+
 
 
 if __name__ == "__main__":
