@@ -224,20 +224,26 @@ class CallQueue:
             refused = self._stopped and not nested
             inline = nested or (not self._runner and not self._pending and not is_async)
             if not inline and not refused:
+                if self._thread is None:
+                    thread = threading.Thread(target=self._work, args=(weakref.ref(self),), daemon=True)
+                    thread.start()
+                    self._thread = thread
                 work._queue = self
                 self._pending.append((work, call))
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._work, args=(weakref.ref(self),), daemon=True)
-                    self._thread.start()
                 self._changed.notify_all()
                 return
             if not refused:
                 self._runner = me
-        work.run(_refuse if refused else call)
-        if not nested and not refused:
-            with self._changed:
-                self._runner = 0
-                self._changed.notify_all()
+        try:
+            work.run(_refuse if refused else call)
+        finally:
+            if not nested and not refused:
+                self._release()
+
+    def _release(self) -> None:
+        with self._changed:
+            self._runner = 0
+            self._changed.notify_all()
 
     def help(self, work: Work) -> None:
         """Runs pending calls until `work` has completed, if this thread runs a call, so that no other thread can."""
@@ -264,14 +270,14 @@ class CallQueue:
                 return not self._stopped or bool(self._pending)
             work, call = self._pending.popleft()
             self._runner = threading.get_ident()
-        work.run(call)
-        with self._changed:
-            self._runner = 0
-            self._changed.notify_all()
+        try:
+            work.run(call)
+        finally:
+            self._release()
         return True
 
     def stop(self) -> None:
-        """Waits until all calls have completed, and ends the thread. Later calls are refused.
+        """Waits until all calls have completed, and makes the thread end soon. Later calls are refused.
 
         In a callback of a call: does not wait. In a child of fork(): does nothing, because the thread is the parent's.
         """

@@ -286,6 +286,27 @@ def timeout_of_zero_is_no_limit(rank, size):
         assert communicator.handle(none) != communicator.handle(), "the call has the limit of the group"
 
 
+@case
+def queue_works_after_an_exception(rank, size):
+    from tutti.torch._python_calls import CallQueue, Work
+
+    class Failing(Work):
+        def run(self, call):
+            raise KeyError("of the work")
+
+    queue = CallQueue()
+    try:
+        queue.submit(Failing([], rank), lambda: None, is_async=False)
+    except KeyError:
+        pass
+    work = Work([], rank)
+    thread = threading.Thread(target=lambda: queue.submit(work, lambda: None, is_async=False))
+    thread.start()
+    thread.join()
+    work.wait(datetime.timedelta(seconds=20))
+    queue.stop()
+
+
 
 
 if __name__ == "__main__":

@@ -3,9 +3,21 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <system_error>
+
 #include "python/tutti/torch/native/work.h"
 
 namespace tutti_torch {
+namespace {
+
+LibraryError no_thread_error(const std::system_error& error, int rank) {
+  return LibraryError(tutti_system_error,
+                      c10::str("the process group cannot start its thread for calls: ", error.what(),
+                               "; increase the limit of processes (ulimit -u), or end other threads"),
+                      rank);
+}
+
+}  // namespace
 
 CallQueue::CallQueue() : process_(getpid()) {}
 
@@ -22,7 +34,7 @@ void CallQueue::submit(const CallPtr& call, Mode mode) {
   }
   if (stopped_) {
     lock.unlock();
-    call->refuse();
+    call->refuse(shut_down_error(call->rank()));
     return;
   }
   if (!running_ && pending_.empty() && mode == Mode::kBlocking) {
@@ -34,8 +46,14 @@ void CallQueue::submit(const CallPtr& call, Mode mode) {
     release(lock);
     return;
   }
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
+  } catch (const std::system_error& error) {
+    lock.unlock();
+    call->refuse(no_thread_error(error, call->rank()));
+    return;
+  }
   pending_.push_back(call);
-  if (!thread_.joinable()) thread_ = std::thread([self = shared_from_this()] { self->work(); });
   const bool must_wake = !running_;
   lock.unlock();
   if (must_wake) changed_.notify_all();

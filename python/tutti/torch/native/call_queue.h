@@ -27,7 +27,8 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   CallQueue(const CallQueue&) = delete;
   CallQueue& operator=(const CallQueue&) = delete;
 
-  // Runs `call` in this thread or queues it; see above. After stop(): refuses it. Thread-safe.
+  // Runs `call` in this thread or queues it; see above. Refuses it after stop(), and if the queue's thread cannot be
+  // started. Thread-safe.
   void submit(const CallPtr& call, Mode mode);
 
   // Runs pending calls in this thread until `call` has completed. Returns early if another thread is running calls.

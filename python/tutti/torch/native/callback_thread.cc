@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <system_error>
 #include <utility>
 
 namespace tutti_torch {
@@ -29,18 +30,26 @@ CallbackThread::~CallbackThread() {
 
 void CallbackThread::post(Function function) {
   std::unique_lock<std::mutex> lock(mutex_);
-  if (stopped_) {
+  if (stopped_ || !start_thread()) {
     lock.unlock();
     run_callback(std::move(function));
     return;
   }
   pending_.push_back(std::move(function));
-  if (!thread_.joinable()) {
-    thread_ = std::thread([self = shared_from_this()] { self->work(); });
-    worker_ = thread_.get_id();
-  }
   lock.unlock();
   changed_.notify_one();
+}
+
+// Starts the thread unless it runs. Returns false if the system has no thread left.
+bool CallbackThread::start_thread() {
+  if (thread_.joinable()) return true;
+  try {
+    thread_ = std::thread([self = shared_from_this()] { self->work(); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  worker_ = thread_.get_id();
+  return true;
 }
 
 void CallbackThread::stop() {

@@ -33,6 +33,7 @@ class CallbackThread : public std::enable_shared_from_this<CallbackThread> {
   void stop();
 
  private:
+  bool start_thread();
   void work();
 
   std::mutex mutex_;

@@ -46,9 +46,9 @@ void CallWork::run() {
   complete(error);
 }
 
-void CallWork::refuse() {
+void CallWork::refuse(const LibraryError& error) {
   body_ = nullptr;
-  complete(std::make_exception_ptr(shut_down_error(rank_)));
+  complete(std::make_exception_ptr(error));
 }
 
 std::exception_ptr CallWork::call() {

@@ -48,8 +48,9 @@ class CallWork : public c10d::Work {
   // Makes the call and completes this work and its future. The queue calls either run() or refuse(), once. Neither
   // throws.
   void run();
-  // Completes this work with an error, because the process group has been shut down.
-  void refuse();
+  // Completes this work with `error`, without the call.
+  void refuse(const LibraryError& error);
+  int rank() const { return rank_; }
   bool done() const { return done_.load(std::memory_order_acquire); }
 
   bool isCompleted() override { return done(); }
