@@ -1,6 +1,6 @@
 """Communication hooks of DistributedDataParallel."""
 
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, Dict, NamedTuple, Tuple
 
 import torch
 import torch.distributed as dist
@@ -9,29 +9,45 @@ from . import _residuals
 from ._options import Options
 
 
+_COMPRESSED = (torch.float32, torch.float16, torch.bfloat16)
+
+
+class _Attached(NamedTuple):
+    """A bucket with its residual. It keeps the parameters, so that their identities stay unique."""
+
+    buffer: torch.Tensor
+    residual: torch.Tensor
+    parameters: Dict[int, torch.Tensor]
+
+
 class _Feedback:
-    """Residuals of the buckets of a model: what compression has lost, which the next step adds."""
+    """Residuals of the buckets of models: what compression has lost, which the next step adds."""
 
     def __init__(self, group: Any) -> None:
         self._backend = _residuals.backend_of(group)
-        self._attached: Dict[int, Tuple[torch.Tensor, torch.Tensor]] = {}  # Bucket: its buffer and its residual.
+        self._attached: Dict[Tuple[int, int], _Attached] = {}  # By address and number of elements of the buffer.
 
-    def attach(self, index: int, buffer: torch.Tensor) -> None:
-        known = self._attached.get(index)
-        if known is not None:
-            if known[0].data_ptr() == buffer.data_ptr() and known[0].numel() == buffer.numel():
-                return
-            _residuals.detach(self._backend, known[0])
+    def attach(self, bucket: dist.GradBucket) -> None:
+        buffer = bucket.buffer()
+        key = (buffer.data_ptr(), buffer.numel())
+        if key in self._attached or buffer.dtype not in _COMPRESSED:
+            return
         # DDP rebuilds its buckets after the first step, with other parameters in them, so residuals begin anew.
+        parameters = {id(parameter): parameter for parameter in bucket.parameters()}
+        for old, attached in list(self._attached.items()):
+            if not parameters.keys().isdisjoint(attached.parameters):
+                _residuals.detach(self._backend, attached.buffer)
+                del self._attached[old]
         residual = torch.zeros(buffer.numel(), dtype=torch.float32, device="cpu")
         _residuals.attach(self._backend, buffer, residual)
-        self._attached[index] = (buffer, residual)
+        self._attached[key] = _Attached(buffer, residual, parameters)
 
 
 def compress_hook(format: str, error_feedback: bool = True, group: Any = None) -> Callable[[Any, Any], torch.futures.Future]:
     """Returns a hook that averages gradients in a compressed format.
 
-    It creates a process group of the ranks of `group`. All ranks of the job call it, each with the group of its model.
+    It creates a process group of the ranks of `group`. All ranks of the job call it, each with the group of its model. Several
+    models may share the hook. Gradients of float64 and other types without compression are averaged uncompressed.
 
         model.register_comm_hook(None, tutti.torch.compress_hook("int8"))
 
@@ -47,7 +63,7 @@ def compress_hook(format: str, error_feedback: bool = True, group: Any = None) -
     def hook(state: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         buffer = bucket.buffer()
         if feedback is not None:
-            feedback.attach(bucket.index(), buffer)
+            feedback.attach(bucket)
         work = dist.all_reduce(buffer, op=dist.ReduceOp.AVG, group=averaging, async_op=True)
         return work.get_future().then(lambda future: future.value()[0])
 

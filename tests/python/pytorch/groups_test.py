@@ -28,18 +28,46 @@ def groups_of_some_ranks(rank, size):
             dist.destroy_process_group(group)
 
 
+class Bucket:
+    """A bucket of DistributedDataParallel with one parameter."""
+
+    def __init__(self, buffer):
+        self._buffer, self._parameters = buffer, [torch.nn.Parameter(torch.zeros(1))]
+
+    def index(self):
+        return 0
+
+    def buffer(self):
+        return self._buffer
+
+    def parameters(self):
+        return self._parameters
+
+
+@case
+def compress_hook_keeps_the_residuals_of_two_models(rank, size):
+    hook = tutti.torch.compress_hook("int8")
+    buckets, sums = [Bucket(torch.zeros(256)) for _ in range(2)], [torch.zeros(256) for _ in range(2)]
+    for _ in range(20):
+        for bucket, total_of_steps in zip(buckets, sums):
+            bucket.buffer().fill_(0.3)[::32] = 127.0  # A step of the format is 1, so that 0.3 is lost in each step.
+            total_of_steps += hook(None, bucket).wait()
+    for total_of_steps in sums:
+        assert 3 < total_of_steps[1::32].mean() < 9, total_of_steps[:4]  # 6 without compression.
+
+
+@case
+def compress_hook_averages_float64(rank, size):
+    hook = tutti.torch.compress_hook("int8")
+    same(hook(None, Bucket(torch.full((64,), rank + 0.001, dtype=torch.float64))).wait(),
+         torch.full((64,), sum(r + 0.001 for r in range(size)) / size, dtype=torch.float64))
+
+
 @case
 def compress_hook_averages_over_its_group(rank, size):
-    class Bucket:
-        def index(self):
-            return 0
-
-        def buffer(self):
-            return torch.full((64,), float(rank))
-
     groups = [dist.new_group([member]) for member in range(size)]
     hook = tutti.torch.compress_hook("int8", group=groups[rank])
-    same(hook(None, Bucket()).wait(), torch.full((64,), float(rank)))
+    same(hook(None, Bucket(torch.full((64,), float(rank)))).wait(), torch.full((64,), float(rank)))
 
 
 @case
