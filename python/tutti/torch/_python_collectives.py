@@ -134,6 +134,8 @@ class Collectives:
         return self._start(opts, list(tensors), lambda comm: _sum_sparse(tensor, self._size, comm))
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Any:
+        if not tensors:
+            raise ValueError("all_reduce_coalesced: the list of tensors is empty; pass at least one")
         check_tensors("all_reduce_coalesced", tensors, tensors[0])
         op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
 
@@ -176,6 +178,8 @@ class Collectives:
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         given = only("all_gather", inputs)
+        if len(outputs) != 1:
+            raise ValueError(f"all_gather: got {len(outputs)} lists of outputs; pass one")
         tensors = self._list("all_gather", outputs[0], given)
         check_count("all_gather", tensors[self._rank], given.numel())
         counts = [tensor.numel() for tensor in tensors]
@@ -228,6 +232,8 @@ class Collectives:
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
         output = only("reduce_scatter", outputs)
+        if len(inputs) != 1:
+            raise ValueError(f"reduce_scatter: the list of inputs must have {self._size} tensors (world_size)")
         tensors = self._list("reduce_scatter", inputs[0], output)
         check_count("reduce_scatter", tensors[self._rank], output.numel())
         reducible_type(output)
@@ -298,6 +304,8 @@ class Collectives:
     def all_to_all_single(self, output: torch.Tensor, given: torch.Tensor, output_rows: Sequence[int],
                           input_rows: Sequence[int], opts: Any = None) -> Any:
         check_tensors("all_to_all", [output, given], given)
+        if not output.dim() or not given.dim():
+            raise ValueError("all_to_all: a tensor has no dimensions; pass tensors with rows")
         received_counts, sent_counts = self._counts(output, output_rows), self._counts(given, input_rows)
 
         def call(comm: Any) -> None:
@@ -313,7 +321,7 @@ class Collectives:
     def _counts(self, tensor: torch.Tensor, rows: Sequence[int]) -> List[int]:
         """Returns the elements of the block of each rank."""
         if not rows:
-            if tensor.numel() % self._size or (tensor.dim() and tensor.shape[0] % self._size):
+            if tensor.numel() % self._size or tensor.shape[0] % self._size:
                 raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
             return [tensor.numel() // self._size] * self._size
         if len(rows) != self._size:
@@ -324,6 +332,8 @@ class Collectives:
         return [count * row for count in rows]
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
+        if not inputs:
+            raise ValueError(f"all_to_all: the list of inputs is empty; it must have {self._size} tensors (world_size)")
         self._list("all_to_all", inputs, inputs[0])
         self._list("all_to_all", outputs, inputs[0])
 

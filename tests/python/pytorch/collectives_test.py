@@ -6,7 +6,9 @@ import torch
 import torch.distributed as dist
 from harness import case, main, raises, same, values
 from inputs import FLOATS, FLOATS8, INTEGERS, OTHERS, SHAPES, UNSIGNED, inputs, layouts, reduced
-from tutti.torch import attach_residual
+
+from tutti.torch import attach_residual, path
+
 
 def check_all_reduce(rank, size, dtype, ops):
     for shape in SHAPES:
@@ -270,7 +272,17 @@ def wrong_arguments(rank, size):
     raises(lambda: attach_residual(torch.zeros(8), torch.zeros(4)), "4 elements")
     raises(lambda: attach_residual(torch.zeros(8), torch.zeros(8, dtype=torch.float64)), "float64")
     raises(lambda: attach_residual(torch.zeros(8, 8).t(), torch.zeros(8, 8)), "buffer", "contiguous")
-    raises(lambda: dist.all_to_all_single(torch.zeros(size, 2), torch.zeros(size, 2), [size + 1] * size, [1] * size))
+    raises(lambda: dist.all_to_all_single(torch.zeros(size, 2), torch.zeros(size, 2), [size + 1] * size, [1] * size),
+           "Split sizes", "doesn't match total dim 0 size")
+    for rows in ([], [1] * size):
+        raises(lambda: dist.all_to_all_single(torch.tensor(1.0), torch.tensor(1.0), rows, rows), "a tensor has no dimensions")
+    if path() == "C++":
+        return  # PyTorch's dispatcher refuses calls without tensors.
+    group, one = dist.group.WORLD, [torch.zeros(1)]
+    raises(lambda: group.allreduce_coalesced([]), "the list of tensors is empty")
+    raises(lambda: group.allgather([], one), "got 0 lists of outputs")
+    raises(lambda: group.reduce_scatter(one, []), f"the list of inputs must have {size} tensors")
+    raises(lambda: group.alltoall(one * size, []), "the list of inputs is empty")
 
 
 if __name__ == "__main__":

@@ -319,6 +319,7 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
   check_tensor("all_to_all", output);
   check_tensor("all_to_all", input);
   check_same_type("all_to_all", output, input);
+  TORCH_CHECK(output.dim() > 0 && input.dim() > 0, "all_to_all: a tensor has no dimensions; pass tensors with rows");
   c10d::checkSplitSizes(output_rows, output, size_);
   c10d::checkSplitSizes(input_rows, input, size_);
   Call call = call_of(OpType::ALLTOALL_BASE, TUTTI_TITLE("all_to_all"), options);
