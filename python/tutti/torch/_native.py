@@ -32,10 +32,22 @@ def sources() -> list[str]:
     return sorted(os.path.join(SOURCES, name) for name in os.listdir(SOURCES) if name.endswith((".cc", ".h")))
 
 
+def include_folder() -> Optional[str]:
+    """Returns the folder of tutti/tutti.h: in the package, beside the library, or in the repository. None: it is missing."""
+    package = os.path.dirname(os.path.abspath(tutti.__file__))
+    library = os.path.dirname(os.path.realpath(tutti.so_path))
+    for folder in (os.path.join(package, "include"), os.path.join(library, "..", "include"),
+                   os.path.join(package, "..", "..", "include"), "/usr/include", "/usr/local/include"):
+        if os.path.exists(os.path.join(folder, "tutti", "tutti.h")):
+            return os.path.normpath(folder)
+    return None
+
+
 def _fingerprint() -> str:
-    """Returns a hash of the sources, so that a development tree does not load an extension of older ones."""
+    """Returns a hash of the sources and tutti.h, so that a development tree does not load an extension of older ones."""
     digest = hashlib.sha256()
-    for path in sources():
+    folder = include_folder()
+    for path in sources() + ([] if folder is None else [os.path.join(folder, "tutti", "tutti.h")]):
         with open(path, "rb") as file:
             digest.update(file.read())
     return digest.hexdigest()[:12]

@@ -21,15 +21,11 @@ from . import _native
 
 
 def include_folder() -> str:
-    """Returns the folder of tutti/tutti.h: in the package, beside the library, or in the repository."""
-    package = os.path.dirname(os.path.abspath(tutti.__file__))
-    library = os.path.dirname(os.path.realpath(tutti.so_path))
-    for folder in (os.path.join(package, "include"), os.path.join(library, "..", "include"),
-                   os.path.join(package, "..", "..", "include"), "/usr/include", "/usr/local/include"):
-        if os.path.exists(os.path.join(folder, "tutti", "tutti.h")):
-            return os.path.normpath(folder)
-    raise SystemExit(f"tutti/tutti.h is neither in {package}/include nor beside {library}: install the package with "
-                     "`pip install ./python`")
+    folder = _native.include_folder()
+    if folder is None:
+        raise SystemExit(f"tutti/tutti.h is neither in {os.path.dirname(os.path.abspath(tutti.__file__))}/include nor beside "
+                         f"{tutti.so_path}: install the package with `pip install ./python`")
+    return folder
 
 
 def compiler() -> str:
