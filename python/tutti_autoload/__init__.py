@@ -21,7 +21,10 @@ def register():
 
 
 def autoload():
-    if os.environ.get("TUTTI_PYTORCH_REPLACE_GLOO", "") not in ("", "0"):
+    value = os.environ.get("TUTTI_PYTORCH_REPLACE_GLOO", "")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"TUTTI_PYTORCH_REPLACE_GLOO is {value!r}; it must be 0 or 1, or unset")
+    if value == "1":
         import tutti.torch
 
         tutti.torch.replace_gloo()
