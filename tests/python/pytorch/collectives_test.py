@@ -55,17 +55,23 @@ def all_reduce_average(rank, size):
         assert torch.allclose(tensor, reduced(dist.ReduceOp.AVG, parts)), dtype
 
 
+def all_reduce_of_group(tensor, op):
+    """dist.all_reduce() passes complex sums as reals, and refuses other reductions."""
+    options = dist.AllreduceOptions()
+    options.reduceOp = op
+    dist.group.WORLD.allreduce([tensor], options).wait()
+
+
 @case
 def all_reduce_complex(rank, size):
     for dtype in (torch.complex64, torch.complex128):
         check_all_reduce(rank, size, dtype, [dist.ReduceOp.SUM])
-        for op in (dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.AVG):  # dist.all_reduce() passes complex sums as reals.
-            parts, options = inputs(size, (70,), dtype), dist.AllreduceOptions()
-            options.reduceOp = op
+        for op in (dist.ReduceOp.SUM, dist.ReduceOp.PRODUCT, dist.ReduceOp.AVG):
+            parts = inputs(size, (70,), dtype)
             tensor = parts[rank].clone()
-            dist.group.WORLD.allreduce([tensor], options).wait()
+            all_reduce_of_group(tensor, op)
             assert torch.allclose(tensor, reduced(op, parts)), f"{dtype} {op}"
-    raises(lambda: dist.all_reduce(torch.ones(3, dtype=torch.complex64), op=dist.ReduceOp.MAX))
+    raises(lambda: all_reduce_of_group(torch.ones(3, dtype=torch.complex64), dist.ReduceOp.MAX), "max of complex64")
 
 
 @case
@@ -91,7 +97,7 @@ def all_reduce_bits(rank, size):
             tensor = parts[rank].clone()
             dist.all_reduce(tensor, op=op)
             same(tensor, expected, f"{dtype} {op}")
-    raises(lambda: dist.all_reduce(torch.ones(3), op=dist.ReduceOp.BAND))
+    raises(lambda: dist.all_reduce(torch.ones(3), op=dist.ReduceOp.BAND), "band of float32")
 
 
 @case
@@ -264,9 +270,9 @@ def tensors_with_gradients(rank, size):
 
 @case
 def wrong_arguments(rank, size):
-    raises(lambda: dist.all_gather_into_tensor(torch.zeros(size * 2 + 1), torch.zeros(2)))
-    raises(lambda: dist.reduce_scatter_tensor(torch.zeros(2), torch.zeros(size * 2 + 1)))
-    raises(lambda: dist.all_gather([torch.zeros(2)] * size, torch.zeros(3)))
+    raises(lambda: dist.all_gather_into_tensor(torch.zeros(size * 2 + 1), torch.zeros(2)), "all_gather: ", f"{size * 2 + 1}")
+    raises(lambda: dist.reduce_scatter_tensor(torch.zeros(2), torch.zeros(size * 2 + 1)), "reduce_scatter: ", f"{size * 2 + 1}")
+    raises(lambda: dist.all_gather([torch.zeros(2)] * size, torch.zeros(3)), "all_gather: ", "2", "3")
     raises(lambda: dist.all_gather_coalesced([[torch.zeros(2)]] * (size + 1), [torch.zeros(2)]), "lists of outputs")
     raises(lambda: dist.all_gather_coalesced([[]] * size, [torch.zeros(2)]), "all_gather_coalesced")
     raises(lambda: attach_residual(torch.zeros(8), torch.zeros(4)), "4 elements")

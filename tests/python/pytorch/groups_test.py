@@ -271,23 +271,26 @@ def calls_after_shutdown_are_refused(rank, size):
 @case
 def second_shutdown_waits_for_callbacks(rank, size):
     backend = backend_of(dist.new_group())
-    runs, gate, order = threading.Event(), threading.Event(), []
+    runs, gate, entered, order = threading.Event(), threading.Event(), threading.Event(), []
 
     def callback(future):
         runs.set()
         gate.wait()
         order.append("callback")
 
-    def shut_down():
+    def shut_down(begins):
+        begins()
         backend.shutdown()
         order.append("shutdown")
 
     backend.recv([torch.zeros(3)], rank, 0).get_future().add_done_callback(callback)
-    first, second = threading.Thread(target=shut_down), threading.Thread(target=shut_down)
+    first, second = (threading.Thread(target=shut_down, args=(begins,)) for begins in (lambda: None, entered.set))
     first.start()
     runs.wait()  # The receive has ended.
     second.start()
-    second.join(0.2)  # Time for a wrong return.
+    entered.wait()
+    for _ in range(200):  # A shutdown that did not wait would return meanwhile.
+        dist.barrier()
     gate.set()
     first.join()
     second.join()

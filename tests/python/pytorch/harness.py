@@ -143,6 +143,8 @@ def main():
     parser.add_argument("--limit", type=float, default=240, help="time limit of one run, in seconds")
     parser.add_argument("--may-fail", action="store_true", help="exit with 0 although cases fail")
     arguments = parser.parse_args()
+    if not cases(arguments.only):
+        sys.exit(f"no case has {arguments.only!r} in its name; cases are {', '.join(c.__name__ for c in _cases)}")
     failed = 0
     for size in [int(number) for number in arguments.ranks.split(",")]:
         failures = _run(arguments, size)
