@@ -72,8 +72,8 @@ class MessageWork(Work):
         seconds = limit.total_seconds()
         if not self._poll(limit_ms(seconds if seconds > 0 else None)):
             operation = "recv" if self._receives else "send"
-            raise timeout_error(f"tutti_{operation}: no peer has made the matching call within {limit}; make it, or "
-                                "increase the timeout", self._rank)
+            raise timeout_error(f"tutti_{operation}: the message has not completed within {limit}; it continues: make the "
+                                "matching call, wait again, or increase the timeout", self._rank)
         return super().wait()
 
     def source_rank(self) -> int:

@@ -63,8 +63,8 @@ bool MessageWork::wait(Milliseconds timeout) {
   const Milliseconds limit = timeout == kNoTimeout ? timeout_ : timeout;
   if (!advance(limit.count() > 0 ? limit.count() : -1)) {
     throw LibraryError(tutti_timeout,
-                       c10::str(operation(), ": no peer has made the matching call within ", limit.count(),
-                                " ms; make it, or increase the timeout"),
+                       c10::str(operation(), ": the message has not completed within ", limit.count(),
+                                " ms; it continues: make the matching call, wait again, or increase the timeout"),
                        rank_);
   }
   if (exception_ != nullptr) std::rethrow_exception(exception_);

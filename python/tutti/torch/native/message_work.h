@@ -40,7 +40,8 @@ class MessageWork : public c10d::Work {
   static void watch(const c10::intrusive_ptr<MessageWork>& work);
 
   bool isCompleted() override;
-  // Waits at most `timeout`, or the time limit of the description if that is kNoTimeout.
+  // Waits at most `timeout`, or the time limit of the description if that is kNoTimeout. A message that is not complete
+  // continues.
   bool wait(Milliseconds timeout = kNoTimeout) override;
   void abort() override;
   int sourceRank() const override { return source_; }

@@ -6,7 +6,6 @@
 namespace tutti_torch {
 namespace {
 
-// Messages of recvAnysource have the rank of the sender in their Work.
 constexpr int kAnyRank = TUTTI_ANY_RANK;
 
 void check_peer(const char* operation, int peer, int ranks) {
@@ -51,6 +50,7 @@ WorkPtr ProcessGroupTutti::recv(Tensors& tensors, int peer, int tag) {
 
 WorkPtr ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) {
   const at::Tensor& tensor = only_tensor("recv_anysource", tensors);
+  // sourceRank() of the Work is the rank of the sender.
   return start_message(
       {c10d::OpType::RECVANYSOURCE, TUTTI_TITLE("recvAnySource"), c10d::kUnsetTimeout, true, tensors, {tensors}},
       tensor, kAnyRank, tag);
