@@ -133,7 +133,8 @@ def report(measured, options):
              f"{measured['runs'][0]['torch']}. Both backends run in the same processes and alternate. Medians of "
              f"{options.rounds} rounds. One thread per rank. Command: `perf/pytorch/run.py {' '.join(sys.argv[1:])}`.", "",
              "*PyTorch alone* is the time of dispatch: the backend `fake` of PyTorch does nothing. *No communication* is DDP with a "
-             "hook that returns each bucket as it is.", ""]
+             f"hook that returns each bucket as it is. *{backend}, blocking* is a model without DDP, which averages all gradients in one "
+             "blocking call after the backward pass.", ""]
     for run in measured["runs"]:
         where = f", {run['ranks']} ranks" + (f", {run['setting']}" if run["setting"] else "")
         if "all_reduce" in run:
