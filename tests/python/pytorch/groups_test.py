@@ -181,6 +181,21 @@ def zz_coalesced_section_has_the_failure_of_a_call(rank, size):
 
 
 @case
+def failure_does_not_wait_for_abort_hooks(rank, size):
+    group = dist.new_group(list(range(size)))
+    backend = backend_of(group)
+    if size == 1 or not getattr(backend, "supports_abort_hooks", False):
+        dist.destroy_process_group(group)
+        return
+    raised, hooks = threading.Event(), []
+    backend.register_abort_hook(1000, lambda: hooks.append(raised.wait(10)))
+    raises(lambda: dist.all_reduce(torch.zeros(4 + rank), group=group), "ranks disagree")
+    raised.set()
+    dist.destroy_process_group(group)  # Waits for the hooks.
+    assert hooks and all(hooks), hooks
+
+
+@case
 def section_that_a_callback_ends_has_all_its_calls(rank, size):
     if tutti.torch.path() != "C++":
         return  # No callback runs while the group looks for calls that are complete.

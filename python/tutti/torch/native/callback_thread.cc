@@ -14,9 +14,9 @@ void run_callback(CallbackThread::Function function) {
   try {
     function();
   } catch (const std::exception& error) {
-    TORCH_WARN("a callback of a message failed: ", error.what());
+    TORCH_WARN("a callback of a process group failed: ", error.what());
   } catch (...) {
-    TORCH_WARN("a callback of a message failed with an unknown exception");
+    TORCH_WARN("a callback of a process group failed with an unknown exception");
   }
 }
 

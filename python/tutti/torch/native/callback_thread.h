@@ -1,6 +1,6 @@
 #pragma once
-// Thread for callbacks of the program at the end of messages. The library's thread, which serves all messages of the
-// process, must neither run them nor wait for the GIL.
+// Thread for callbacks of the program at the end of messages, and after failures. The library's thread, which serves
+// all messages of the process, must neither run them nor wait for the GIL.
 
 #include <condition_variable>
 #include <deque>

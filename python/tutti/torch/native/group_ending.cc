@@ -19,6 +19,7 @@ void GroupEnding::shutdown() {
   queue->stop();
   communicator->leave();  // Ends all messages.
   callbacks->stop();
+  hooks->stop();
 }
 
 void add_open_group(const std::shared_ptr<GroupEnding>& ending) {

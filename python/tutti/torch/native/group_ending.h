@@ -6,6 +6,7 @@
 #include "python/tutti/torch/native/call_queue.h"
 #include "python/tutti/torch/native/callback_thread.h"
 #include "python/tutti/torch/native/communicator.h"
+#include "python/tutti/torch/native/hooks.h"
 
 namespace tutti_torch {
 
@@ -14,8 +15,9 @@ struct GroupEnding {
   std::shared_ptr<Communicator> communicator;
   std::shared_ptr<CallQueue> queue;
   std::shared_ptr<CallbackThread> callbacks;
+  std::shared_ptr<Hooks> hooks;
 
-  // Waits for this rank's calls and callbacks, and ends the communicator. Idempotent. Releases the GIL.
+  // Waits for this rank's calls, callbacks and hooks, and ends the communicator. Idempotent. Releases the GIL.
   void shutdown();
 };
 

@@ -141,7 +141,7 @@ ProcessGroupTutti::ProcessGroupTutti(int rank, int size, OptionsPtr options, Joi
       communicator_(std::move(joined.communicator)),
       queue_(std::make_shared<CallQueue>()),
       callbacks_(std::make_shared<CallbackThread>()),
-      ending_(std::make_shared<GroupEnding>(GroupEnding{communicator_, queue_, callbacks_})) {
+      ending_(std::make_shared<GroupEnding>(GroupEnding{communicator_, queue_, callbacks_, hooks_})) {
   init();
   add_open_group(ending_);
 }

@@ -147,8 +147,8 @@ class ProcessGroupTutti : public c10d::Backend {
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<CallQueue> queue_;
   std::shared_ptr<CallbackThread> callbacks_;
-  std::shared_ptr<GroupEnding> ending_;
   std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
+  std::shared_ptr<GroupEnding> ending_;
   std::atomic<uint64_t> sequence_{0};
   std::atomic<uint64_t> monitored_barriers_{0};  // Number of the next one; on ranks but 0, of the first not joined.
   std::mutex coalescing_mutex_;
