@@ -143,11 +143,11 @@ TEST(Autotuning, ExactModeCoversCallsWithoutRounding) {
     call.type = static_cast<DataType>(type);
     const bool exact = std::string(name(call.type)).find("int") != std::string::npos || call.type == DataType::boolean;
     call.collective = Collective::reduce_scatter;
-    EXPECT_EQ(is_tunable(call, autotuning(Tune::exact)), exact) << name(call.type);
-    EXPECT_TRUE(is_tunable(call, autotuning(Tune::all)));
-    EXPECT_FALSE(is_tunable(call, autotuning(Tune::off)));
+    EXPECT_EQ(is_tunable(call, autotuning(Tune::exact), 2), exact) << name(call.type);
+    EXPECT_TRUE(is_tunable(call, autotuning(Tune::all), 2));
+    EXPECT_FALSE(is_tunable(call, autotuning(Tune::off), 2));
     call.collective = Collective::scatter;
-    EXPECT_TRUE(is_tunable(call, autotuning(Tune::exact))) << name(call.type);
+    EXPECT_TRUE(is_tunable(call, autotuning(Tune::exact), 2)) << name(call.type);
   }
 }
 

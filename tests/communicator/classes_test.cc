@@ -11,8 +11,8 @@
 namespace tutti::test {
 namespace {
 
-Autotuning::TuningClass tuning_class_of(std::vector<double> predicted_us) {
-  Autotuning::TuningClass made = {{}, Autotuner(predicted_us)};
+TuningClass tuning_class_of(std::vector<double> predicted_us) {
+  TuningClass made = {{}, Autotuner(predicted_us)};
   made.candidates.resize(predicted_us.size());
   return made;
 }
@@ -43,7 +43,7 @@ std::string_view run(Autotuning::Class& tuned, bool could_be_mapped, const Times
   const bool mapped = could_be_mapped && tuned.by_mapped() != nullptr;
   const Choice& way = mapped ? *tuned.by_mapped() : tuned.through_lanes();
   const std::string_view name = way.algorithm;
-  Autotuning::TuningClass* ended = tuned.took(mapped, took_ns.at(name));
+  TuningClass* ended = tuned.took(mapped, took_ns.at(name));
   if (ended != nullptr) tuned.conclude(*ended, ended->autotuner.seen(), 1);
   return name;
 }
@@ -149,14 +149,14 @@ TEST(TuningClass, ChoosesTheSameOnAllRanks) {
         ASSERT_EQ(rank.by_mapped() == nullptr, ranks[0].by_mapped() == nullptr) << round;
         ASSERT_EQ(rank.through_lanes().algorithm, ranks[0].through_lanes().algorithm) << round;
       }
-      std::vector<Autotuning::TuningClass*> ended;
+      std::vector<TuningClass*> ended;
       for (auto& rank : ranks) {
         ended.push_back(rank.took(mapped, static_cast<std::int64_t>(random() % 5000)));
         ASSERT_EQ(ended.back() == nullptr, ended[0] == nullptr) << round;
       }
       if (ended[0] == nullptr) continue;
       std::vector<std::uint64_t> sums(ended[0]->autotuner.seen().size());
-      for (const Autotuning::TuningClass* each : ended) {
+      for (const TuningClass* each : ended) {
         const auto seen = each->autotuner.seen();
         ASSERT_EQ(seen.size(), sums.size()) << "ranks speak of different trials";
         for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += seen[i];

@@ -6,22 +6,14 @@
 
 #include "src/base/status.h"
 #include "src/communicator/call/call.h"
-#include "src/communicator/call/compression_counter.h"
 #include "src/communicator/call/operation.h"
 #include "src/communicator/call/options.h"
+#include "src/communicator/call/run_statistics.h"
 
 namespace tutti {
 
 class Communicator;
 class DeviceBackend;
-
-// Algorithm, protocol and format of a collective; empty names if it moved no messages.
-struct LastRun {
-  const char* algorithm = "";
-  const char* protocol = "";
-  const char* compression = "raw";
-  double error = 0;  // Expected relative root mean square error for Gaussian numbers.
-};
 
 // Not thread-safe, except failure(), last_run() and compression_statistics().
 class Backend {

@@ -40,7 +40,9 @@ inline std::uint64_t shape_of(const Call& call) {
          std::uint64_t(call.reduction) << 8;
 }
 
-// Like shape_of(), but includes whether the call has a residual. Ranks may differ in this.
-inline std::uint64_t own_shape_of(const Call& call) { return shape_of(call) | (call.residual != nullptr ? 1 : 0); }
+// Like shape_of(), but includes the kind, and whether the call has a residual. Ranks may differ in these.
+inline std::uint64_t own_shape_of(const Call& call) {
+  return shape_of(call) | std::uint64_t(call.kind) << 1 | (call.residual != nullptr ? 1 : 0);
+}
 
 }  // namespace tutti

@@ -42,6 +42,7 @@ struct CommunicatorOptions {
   std::string tune_file;                 // File in which rank 0 saves autotuning results; empty: not saved.
   WaitMode wait = WaitMode::automatic;   // How this rank waits for its peers.
   std::string version;                   // Version of the library, stored in the tune file.
+  bool shows_buffers = true;             // False for internal calls whose record describes another call.
   std::uint32_t forced = 0;              // Hash of the options on which ranks must agree; set by force().
   Requested requested;                   // Names among these options, for error messages; set by force().
   const std::uint32_t* abort = nullptr;  // Polled only by create() and shrink(): a nonzero value makes them give up.

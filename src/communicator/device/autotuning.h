@@ -62,6 +62,7 @@ class DeviceAutotuning {
     std::size_t meanwhile = 0;  // Candidate of the calls before the stage.
     // True if all future calls use the same candidate.
     bool settled() const { return tuning.autotuner.settled() && made >= before; }
+    std::size_t next() const { return tuning.autotuner.next(); }  // Candidate of all calls once settled.
   };
 
   struct Environment {

@@ -21,43 +21,68 @@ DeviceCallPreparer::DeviceCallPreparer(const Communicator& control, PeerSet& pee
       max_channels_(control.options().max_channels == 0 ? ~0U : control.options().max_channels),
       peers_(peers),
       windows_(windows),
-      chooser_(control.options(), peers, windows),
+      chooser_(peers, windows),
+      planner_(
+          self_, peers.hosts(), control.options().tuner_plugin,
+          [this](const Call& call, const CommunicatorOptions& options) { return chooser_.query_for(call, options); }),
       links_(self_, peers),
-      plans_(self_, peers, chooser_, links_) {}
+      plans_(self_, peers, chooser_, links_),
+      autotuning_(DeviceAutotuning::make(control, peers, chooser_)) {}
 
-DeviceCallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& options) const {
-  DeviceCallKey key = {.count = call.count,
-                       .shape = shape_of(call) + static_cast<std::uint64_t>(call.kind),
-                       .forced = options.forced,
-                       .in_windows = windows_.windows_of(call).both(),
-                       .has_residual = call.residual != nullptr};
+CallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& options) const {
+  CallKey key = {.count = call.count,
+                 .shape = own_shape_of(call),
+                 .forced = options.forced,
+                 .in_windows = windows_.windows_of(call).both()};
   key.in_place = call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, self_);
   return key;
 }
 
-Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare(const Call& call,
-                                                                        const CommunicatorOptions& options,
-                                                                        const Choice* like) {
-  auto prepared = std::make_unique<PreparedDeviceCall>();
-  prepared->record = record_of(call, options);
-  Problem problem = TUTTI_TRY(chooser_.problem_for(call, options));
-  const std::uint64_t block_bytes = call.count * size_of(call.type);
-  const Query query = TUTTI_TRY(chooser_.query_of(call, problem, options));
-  const Choice choice = TUTTI_TRY(chooser_.choose(call, query, like, prepared->record));
-  const Algorithm* algorithm = TUTTI_TRY(chooser_.algorithm_of(choice, problem));
+// ---- Collectives ----
+
+Result<DeviceAutotuning::Class*> DeviceCallPreparer::class_of(const Call& call, const CommunicatorOptions& options) {
+  DeviceAutotuning::Class* const untuned = nullptr;
+  if (autotuning_ == nullptr || !is_tunable(call, options, ranks_)) return untuned;
+  const Query query = TUTTI_TRY(chooser_.query_for(call, options));
+  std::vector<Candidate> candidates = TUTTI_TRY(chooser_.candidates_to_tune(query));
+  return candidates.empty() ? untuned : &autotuning_->class_of(query, std::move(candidates));
+}
+
+Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_trial(const Call& call,
+                                                                              const CommunicatorOptions& options,
+                                                                              const Class& tuned,
+                                                                              std::size_t candidate) {
+  const std::vector<Candidate>& candidates = tuned.tuning.candidates;
+  auto made = prepare_collective(call, options, &candidates[candidate].choice);
+  if (made.ok()) return made;
+  Status why = std::move(made).status();
+  if (why.code() != Code::unsupported || candidate == 0) return why;
+  return prepare_collective(call, options, &candidates.front().choice);
+}
+
+void DeviceCallPreparer::retire(std::unique_ptr<PreparedDeviceCall> prepared) {
+  if (prepared->replayed) {
+    replayed_.push_back(std::move(prepared));
+    return;
+  }
+  peers_.own_memory().retire(prepared->memory, prepared->memory_bytes, prepared->latest);
+  peers_.own_memory().retire(prepared->workspace, prepared->workspace_bytes, prepared->latest);
+}
+
+Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collective(const Call& call,
+                                                                                   const CommunicatorOptions& options,
+                                                                                   const Choice* like) {
+  const ChosenCall chosen = TUTTI_TRY(planner_.choose(call, options, like));
+  const PlannedCall planned = TUTTI_TRY(planner_.plan(call, chosen));
+  const Choice& choice = chosen.choice;
+  const DevicePlan* plan = TUTTI_TRY(plans_.connect(planned.key, choice));
+  auto prepared = std::make_unique<PreparedDeviceCall>(plan->runs);
+  prepared->record = chosen.record;
   prepared->mapped = choice.mapped;
-  problem.in_place = call.output - call.input == in_place_distance(call, ranks_, self_);
-  prepared->corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;
-  const bool apart = prepared->corrects && input_blocks(problem, self_) != output_blocks(problem, self_);
-  const bool copies_input = problem.in_place && (apart || !algorithm->supports(problem));
-  if (copies_input) problem.in_place = false;
-  if (copies_input || (prepared->corrects && !problem.in_place))
-    prepared->copied_bytes = input_blocks(problem, self_) * block_bytes;
-  const DevicePlan* plan =
-      TUTTI_TRY(plans_.connect({problem, algorithm, choice.protocol,
-                                message_bytes(query, choice.compression) > choice.chunk_bytes, choice.compression},
-                               choice));
-  prepared->plan = plan;
+  prepared->corrects = planned.corrects;
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  if (planned.copies_input || (planned.corrects && !planned.in_place))
+    prepared->copied_bytes = input_blocks(planned.key.problem, self_) * block_bytes;
   TUTTI_CHECK_OK(links_.create_lanes(plan->specs, choice.channels));
   Launch launch;
   launch.channels = choice.channels;
@@ -153,7 +178,8 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_message(
   plan.rounds = {0, 1};
   const CompiledPlan compiled(plan, [&](const Operand&, bool) { return end; });
 
-  auto prepared = std::make_unique<PreparedDeviceCall>();
+  static constexpr ReportedRuns kNone{};
+  auto prepared = std::make_unique<PreparedDeviceCall>(kNone);
   Launch launch;
   launch.channels = message_channels(call);
   launch.even_if_empty = true;

@@ -1,42 +1,62 @@
-// Prepares calls on a device: choice, plan, proof, lanes and image. Waits for no peer. PreparedDeviceCalls caches the
-// results.
+// Prepares calls on a device: choice, plan, proof, lanes and image. Waits for no peer.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "src/communicator/communicator.h"
+#include "src/communicator/device/autotuning.h"
 #include "src/communicator/device/device_plans.h"
 #include "src/communicator/device/plan_chooser.h"
 #include "src/communicator/device/prepared_call.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/links.h"
+#include "src/communicator/planning/call_cache.h"
+#include "src/communicator/planning/call_planner.h"
 
 namespace tutti {
 
-// Not thread-safe.
+// Not thread-safe. CallCache (planning/call_cache.h) uses the types and the functions from class_of() to retire().
 class DeviceCallPreparer {
  public:
+  using Prepared = PreparedDeviceCall;
+  using Class = DeviceAutotuning::Class;
+  using Trial = std::size_t;  // Number of a candidate.
+
   // All arguments must outlive this object.
   DeviceCallPreparer(const Communicator& control, PeerSet& peers, const DeviceWindows& windows);
 
   // Sets the address exchange of this rank's thread blocks, in device memory. Called once, before the first call.
   void use(const AddressExchange* exchange) { exchange_ = exchange; }
+  // Owner of the autotuning of this rank's calls; null: off.
+  std::unique_ptr<DeviceAutotuning>& autotuning() { return autotuning_; }
 
-  DevicePlanChooser& chooser() { return chooser_; }
-  Rank ranks() const { return ranks_; }
+  // See Communicator::predict_us().
+  Result<double> predict_us(const Call& call, const CommunicatorOptions& options) {
+    return planner_.predict_us(call, options, false);
+  }
+  CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
 
-  DeviceCallKey key_of(const Call& call, const CommunicatorOptions& options) const;
-  // Prepares a collective. `like`: choice to follow, made for another block size; null: the tuner or a plugin chooses.
-  Result<std::unique_ptr<PreparedDeviceCall>> prepare(const Call& call, const CommunicatorOptions& options,
-                                                      const Choice* like);
-  // Prepares a send or recv, which is a plan of one step.
-  Result<std::unique_ptr<PreparedDeviceCall>> prepare_message(const Call& call);
+  Result<Class*> class_of(const Call& call, const CommunicatorOptions& options);
+  Result<std::unique_ptr<PreparedDeviceCall>> prepare(const Call& call, const CommunicatorOptions& options) {
+    return call.kind == Kind::collective ? prepare_collective(call, options, nullptr) : prepare_message(call);
+  }
+  // A candidate that does not fit its lanes fails on all ranks; then all use the first one.
+  Result<std::unique_ptr<PreparedDeviceCall>> prepare_trial(const Call& call, const CommunicatorOptions& options,
+                                                            const Class& tuned, std::size_t candidate);
+  void retire(std::unique_ptr<PreparedDeviceCall> prepared);
+
   // Returns the number of channels of a send or recv; the same on both ranks.
   std::uint32_t message_channels(const Call& call) const;
 
  private:
+  // `like`: choice to follow, made for another block size; null: the tuner or a plugin chooses.
+  Result<std::unique_ptr<PreparedDeviceCall>> prepare_collective(const Call& call, const CommunicatorOptions& options,
+                                                                 const Choice* like);
+  // Prepares a send or recv, which is a plan of one step.
+  Result<std::unique_ptr<PreparedDeviceCall>> prepare_message(const Call& call);
   // How thread blocks run a program.
   struct Execution {
     bool accesses_peers = false;           // They access peers' memory.
@@ -51,8 +71,11 @@ class DeviceCallPreparer {
   PeerSet& peers_;
   const DeviceWindows& windows_;
   DevicePlanChooser chooser_;
+  CallPlanner planner_;
   DeviceLinks links_;
   DevicePlans plans_;
+  std::unique_ptr<DeviceAutotuning> autotuning_;
+  std::vector<std::unique_ptr<PreparedDeviceCall>> replayed_;  // Graphs may replay them, so they live until the end.
   const AddressExchange* exchange_ = nullptr;
 };
 

@@ -55,7 +55,7 @@ Status DeviceBackend::set_up_device() {
   const std::size_t writers = peers_.writers_in_process();
   std::size_t reserved = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
                                                 : std::min(writers * peers_.lanes().lanes_bytes(), kMaxInProcess);
-  if (autotuning_ != nullptr) reserved += kAutotunersBytes;
+  if (preparer_.autotuning() != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));
   const AddressExchangeMemory memory = TUTTI_TRY(make_address_exchange(peers_, rank_, *reports));
@@ -95,40 +95,38 @@ Status DeviceBackend::prepare(const Call& call, const CommunicatorOptions& optio
   return jobs_.provide(*prepared, options.compression_rounding, roundings);
 }
 
-Result<DeviceJob> DeviceBackend::collective(const Call& call, const CommunicatorOptions& options) {
-  CallRecord alone = record_of(call, options);
-  DeviceJob job;
-  PreparedDeviceCall* prepared = nullptr;
-  if (call.count > 0 && only_copies(call)) {
-    job.copy_to = call.input == call.output ? nullptr : call.output;
-    job.copy_from = call.input;
-    job.copy_bytes = call.count * size_of(call.type);
-  } else if (call.count > 0) {
-    reclaim_memory();
-    prepared = TUTTI_TRY(calls_.find(call, options));
-    calls_.note_made(call, options);
-  }
-  CallRecord& record = prepared == nullptr ? alone : prepared->record;
+Status DeviceBackend::announce(CallRecord& record, const Call& call) {
   windows_.add_to(record, call);
   control_->current.number(record);
   control_->membership.board.announce(rank_, record);
   monitor_.set_kind(call.kind);
   Status agreed = windows_.check(record);
-  if (!agreed.ok()) return control_->failures.fail(std::move(agreed));
-  if (prepared != nullptr && prepared->mapped) ++mapped_calls_;
-  const bool rounds = prepared != nullptr && prepared->entry.call.task.compression != CompressionFormat::none;
-  if (rounds) compression_counter_.add(prepared->carried);
-  const LastRun* ran = nullptr;
-  if (prepared != nullptr)
-    ran =
-        options.compression_rounding.rounding == Rounding::nearest ? &prepared->plan->ran : &prepared->plan->at_random;
-  last_run_.store(ran, std::memory_order_release);
-  return prepared == nullptr ? job : jobs_.job_of(*prepared, call, options, signature_of(record));
+  return agreed.ok() ? Status() : control_->failures.fail(std::move(agreed));
+}
+
+Result<DeviceJob> DeviceBackend::collective(const Call& call, const CommunicatorOptions& options) {
+  if (call.count == 0 || only_copies(call)) {
+    CallRecord record = record_of(call, options);
+    TUTTI_CHECK_OK(announce(record, call));
+    statistics_.show(RunStatistics::kNoMessages);
+    DeviceJob job;
+    if (call.count > 0 && call.input != call.output) job.copy_to = call.output;
+    job.copy_from = call.input;
+    job.copy_bytes = call.count * size_of(call.type);
+    return job;
+  }
+  reclaim_memory();
+  PreparedDeviceCall& prepared = *TUTTI_TRY(calls_.make(call, options));
+  TUTTI_CHECK_OK(announce(prepared.record, call));
+  if (prepared.mapped) ++mapped_calls_;
+  if (prepared.entry.call.task.compression != CompressionFormat::none) statistics_.add(prepared.carried);
+  statistics_.show(prepared.runs.with(options.compression_rounding.rounding));
+  return jobs_.job_of(prepared, call, options, signature_of(prepared.record));
 }
 
 Result<DeviceJob> DeviceBackend::message(const Call& call, const CommunicatorOptions& options) {
   reclaim_memory();
-  PreparedDeviceCall* prepared = TUTTI_TRY(calls_.find(call, message_options(options)));
+  PreparedDeviceCall* prepared = TUTTI_TRY(calls_.make(call, message_options(options)));
   monitor_.set_kind(call.kind);
   // The lane counts its messages, so the signature contains only size and type.
   const Signature signature = {mix(call.count * 0x9e3779b97f4a7c15ULL + static_cast<std::uint64_t>(call.type))};
@@ -159,11 +157,13 @@ Status DeviceBackend::end_together(const std::set<DeviceBackend*>& members, Devi
 }
 
 Status DeviceBackend::start_timing(const Call& call, DeviceStream stream) {
-  return autotuning_ == nullptr || order_.is_captured() ? Status() : autotuning_->start_timing(call, stream);
+  DeviceAutotuning* const autotuning = preparer_.autotuning().get();
+  return autotuning == nullptr || order_.is_captured() ? Status() : autotuning->start_timing(call, stream);
 }
 
 Status DeviceBackend::end_timing(DeviceStream stream) {
-  return autotuning_ == nullptr ? Status() : autotuning_->end_timing(stream);
+  DeviceAutotuning* const autotuning = preparer_.autotuning().get();
+  return autotuning == nullptr ? Status() : autotuning->end_timing(stream);
 }
 
 // ---- Windows ----
@@ -197,7 +197,7 @@ Status DeviceBackend::await_own_calls() {
 Status DeviceBackend::finish() {
   TUTTI_CHECK_OK(await_own_calls());
   monitor_.drain();
-  if (autotuning_ != nullptr) autotuning_->write();
+  if (preparer_.autotuning() != nullptr) preparer_.autotuning()->write();
   windows_.release_all();
   peers_.release_all();
   return {};

@@ -2,8 +2,9 @@
 // where thread blocks of the device run their plans.
 //
 // The work is divided among classes, each of which uses only those after it:
-//   PreparedDeviceCalls   caches prepared calls; while a call is tuned, for each candidate (DeviceAutotuning)
-//   DeviceCallPreparer    choice (DevicePlanChooser), plan and lanes (DevicePlans), image in device memory
+//   PreparedDeviceCalls   caches prepared calls; while a call is tuned, for each candidate
+//   DeviceCallPreparer    choice (CallPlanner, DevicePlanChooser), plan and lanes (DevicePlans), image in device memory
+//   DeviceAutotuning      times candidates of calls, and agrees with the other ranks
 //   DeviceJobs            binds a prepared call to buffers, scratch memory and rounding options
 //   DeviceMonitor         failures, and the proxy between thread blocks and other hosts
 //   DeviceCallOrder       order of calls across streams and captures
@@ -11,14 +12,12 @@
 //   KernelReports         host memory in which thread blocks report
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "src/communicator/communicator.h"
-#include "src/communicator/device/autotuning.h"
 #include "src/communicator/device/call_order.h"
 #include "src/communicator/device/call_preparer.h"
 #include "src/communicator/device/device_jobs.h"
@@ -42,13 +41,10 @@ class DeviceBackend final : public Backend {
   ~DeviceBackend() override;
 
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override {
-    return preparer_.chooser().predict_us(call, options);
+    return preparer_.predict_us(call, options);
   }
-  LastRun last_run() const override {
-    const LastRun* ran = last_run_.load(std::memory_order_acquire);
-    return ran == nullptr ? LastRun{} : *ran;
-  }
-  CompressionStatistics compression_statistics() const override { return compression_counter_.of(board().last(rank_)); }
+  LastRun last_run() const override { return statistics_.last_run(); }
+  CompressionStatistics compression_statistics() const override { return statistics_.compression(board().last(rank_)); }
   Status failure() override { return monitor_.failure(); }
   void wait_for_remote_access() override;
   Status finish() override;
@@ -112,6 +108,8 @@ class DeviceBackend final : public Backend {
   void forget();
   Status set_up_device();
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.
+  // Numbers a collective and shows it to the other ranks. Fails if ranks pass different windows.
+  Status announce(CallRecord& record, const Call& call);
   void reclaim_memory();
   bool is_idle() const;  // True if no call is in flight, replays of graphs excluded.
 
@@ -123,15 +121,13 @@ class DeviceBackend final : public Backend {
   DeviceCallOrder order_;
   DeviceMonitor monitor_;
   DeviceCallPreparer preparer_;
-  std::unique_ptr<DeviceAutotuning> autotuning_;  // Null: autotuning is off.
-  PreparedDeviceCalls calls_;
+  PreparedDeviceCalls calls_{preparer_};
   DeviceJobs jobs_;
   std::unique_ptr<KernelReports> reports_;        // Null until the device is set up.
   std::unique_ptr<TimeSlicedLauncher> launcher_;  // Null: no time slicing; thread blocks wait on the device.
   std::unique_ptr<DeviceCallSource> source_;      // Null until the device is set up.
   std::uint64_t mapped_calls_ = 0;
-  std::atomic<const LastRun*> last_run_{nullptr};  // Thread-safe.
-  CompressionCounter compression_counter_;
+  RunStatistics statistics_;
 };
 
 }  // namespace tutti

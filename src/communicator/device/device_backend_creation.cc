@@ -47,7 +47,8 @@ Status DeviceBackend::attach(const std::vector<Communicator*>& members, const st
   for (Communicator* member : members) {
     DeviceBackend& joined = *member->on_device();
     joined.jobs_.set_joining(joined.board().last(joined.rank_));
-    if (joined.autotuning_ != nullptr) joined.autotuning_->read_published();
+    DeviceAutotuning* const autotuning = joined.preparer_.autotuning().get();
+    if (autotuning != nullptr) autotuning->read_published();
   }
   return {};
 }
@@ -62,8 +63,6 @@ DeviceBackend::DeviceBackend(Communicator& communicator, PeerSet peers)
       order_(device()),
       monitor_(*control_, peers_, windows_),
       preparer_(communicator, peers_, windows_),
-      autotuning_(DeviceAutotuning::make(communicator, peers_, preparer_.chooser())),
-      calls_(preparer_, own_memory(), autotuning_.get()),
       jobs_(rank_, peers_, windows_, order_) {}
 
 // In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
@@ -71,7 +70,7 @@ DeviceBackend::DeviceBackend(Communicator& communicator, PeerSet peers)
 void DeviceBackend::forget() {
   (void)source_.release();
   (void)new auto(std::tuple(std::move(peers_), control_, std::move(launcher_), std::move(order_),
-                            monitor_.release_proxy(), std::move(reports_), std::move(autotuning_)));
+                            monitor_.release_proxy(), std::move(reports_), std::move(preparer_.autotuning())));
 }
 
 // Thread blocks read host memory until they have ended, which happens soon after a failure. Memory that this rank's

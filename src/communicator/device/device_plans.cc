@@ -9,7 +9,6 @@
 #include "src/executor/thread_block/ll128.h"
 #include "src/executor/thread_block/words.h"
 #include "src/tuner/choose.h"
-#include "src/tuner/coding.h"
 
 namespace tutti {
 namespace {
@@ -45,7 +44,7 @@ Status DevicePlans::check_tags(const Algorithm& algorithm, const std::vector<Pla
 }
 
 // Rank orders differ only in the logical root. Without a root, one proof holds for all orders.
-Result<const DevicePlan*> DevicePlans::connect(const DevicePlanKey& key, const Choice& choice) {
+Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice& choice) {
   for (const auto& known : plans_) {
     if (known->key == key) return known.get();
   }
@@ -53,18 +52,7 @@ Result<const DevicePlan*> DevicePlans::connect(const DevicePlanKey& key, const C
   const Protocol protocol = choice.mapped ? Protocol::simple : key.protocol;
   auto connected = std::make_unique<DevicePlan>();
   connected->key = key;
-  const bool rounds = key.compression != CompressionFormat::none;
-  connected->ran = {.algorithm = algorithm.name(),
-                    .protocol = choice.mapped || peers_.ranks() == 1 ? "" : name(key.protocol)};
-  if (rounds) {
-    connected->ran.compression = name(key.compression);
-    const CostLaw cost_law = algorithm.cost_law(key.problem);
-    connected->ran.error = expected_error(key.compression, cost_law);
-    connected->at_random = connected->ran;
-    connected->at_random.error = compression_error_after(key.compression, cost_law.rounded, Rounding::stochastic);
-  } else {
-    connected->at_random = connected->ran;
-  }
+  connected->runs = runs_of(key, choice.mapped || peers_.ranks() == 1 ? "" : name(key.protocol));
   connected->limits = {.algorithm = algorithm.name(),
                        .slot_bytes = choice.mapped ? 0 : slot_data(links_.slots(), protocol),
                        .granule_bytes = protocol == Protocol::ll ? kWordGranule : kPackGranule,
@@ -76,7 +64,7 @@ Result<const DevicePlan*> DevicePlans::connect(const DevicePlanKey& key, const C
     const Problem problem = logical(rank_mapping, key.problem);
     if (problem != requested) {
       proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead, {},
-                                     rounds ? Messages::rounded : Messages::exact));
+                                     key.compression == CompressionFormat::none ? Messages::exact : Messages::rounded));
       TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
       requested = problem;
     }

@@ -6,10 +6,9 @@
 #include <memory>
 #include <vector>
 
-#include "src/communicator/call/backend.h"
 #include "src/communicator/device/plan_chooser.h"
 #include "src/communicator/peers/links.h"
-#include "src/communicator/planning/planning.h"
+#include "src/communicator/planning/call_planner.h"
 #include "src/executor/compiled_plan.h"
 
 namespace tutti {
@@ -19,24 +18,14 @@ inline constexpr std::uint32_t kPackGranule = 128;
 // Capacity of a slot for data, in bytes.
 std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol);
 
-struct DevicePlanKey {
-  Problem problem;
-  const Algorithm* algorithm;
-  Protocol protocol;
-  bool pipelined;
-  CompressionFormat compression = CompressionFormat::none;
-  bool operator==(const DevicePlanKey&) const = default;
-};
-
 // Plan of a rank, one for each rank order that channels use.
 struct DevicePlan {
-  DevicePlanKey key;
+  PlanKey key;
   std::vector<std::vector<LaneSpec>> specs;  // Lanes and flags of each order.
   std::vector<std::unique_ptr<CompiledPlan>> compiled;
   std::uint32_t scratch_units = 0;
   SlotLimits limits;
-  // Reported by last_run(), with rounding to nearest and with stochastic rounding.
-  LastRun ran, at_random;
+  ReportedRuns runs;
   std::vector<const Program*> programs() const;
 };
 
@@ -48,7 +37,7 @@ class DevicePlans {
       : self_(self), peers_(peers), chooser_(chooser), links_(links) {}
 
   // Returns the plan, connected for its first use. The pointer stays valid. `choice`: choice with this key.
-  Result<const DevicePlan*> connect(const DevicePlanKey& key, const Choice& choice);
+  Result<const DevicePlan*> connect(const PlanKey& key, const Choice& choice);
 
  private:
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;

@@ -19,15 +19,13 @@ std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
 
 }  // namespace
 
-DevicePlanChooser::DevicePlanChooser(const CommunicatorOptions& options, const PeerSet& peers,
-                                     const DeviceWindows& windows)
+DevicePlanChooser::DevicePlanChooser(const PeerSet& peers, const DeviceWindows& windows)
     : peers_(peers),
       windows_(windows),
       rank_mapping_(rank_mapping_of(peers.hosts().leaders())),
       by_rails_(rail_rank_mapping(peers.hosts())),
       rings_(ring_orders(peers.hosts(), std::min(peers.thread_blocks(), peers.lanes().channels))),
-      machine_(machine_of_gpus(peers.hosts())),
-      advice_(options.tuner_plugin, peers.hosts()) {}
+      machine_(machine_of_gpus(peers.hosts())) {}
 
 // ---- Rank orders ----
 
@@ -44,20 +42,21 @@ std::span<const RankMapping> DevicePlanChooser::rank_orders_of(const Algorithm& 
   return uses_rank_order(algorithm.name()) ? std::span(rings_.each) : std::span(&rank_mapping_for(problem), 1);
 }
 
-// ---- Problem and query ----
+// ---- Query ----
 
-Result<Problem> DevicePlanChooser::problem_for(const Call& call, const CommunicatorOptions& options) {
+// Leaves out the hosts if the plan that the tuner chooses for them needs more lanes than exist.
+Result<Query> DevicePlanChooser::query_for(const Call& call, const CommunicatorOptions& options) {
   Problem problem = problem_of(call, peers_.ranks());
   const RankMapping& rank_mapping = rank_mapping_for(problem);
-  if (!reorders("hierarchical", rank_mapping, problem)) return problem;
-  problem.groups = rank_mapping.groups;
-  if (!forced_algorithm(options, problem).empty()) return problem;
+  const bool by_hosts = reorders("hierarchical", rank_mapping, problem);
+  if (by_hosts) problem.groups = rank_mapping.groups;
   const Query query = TUTTI_TRY(query_of(call, problem, options));
-  const Choice choice = TUTTI_TRY(choose_by_tuner(call, query));
+  if (!by_hosts || !query.algorithm.empty()) return query;
+  const Choice choice = TUTTI_TRY(choose(query));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
-  if (!wants_hosts(*algorithm, call.collective)) return problem;
-  if (!lanes_fit(*algorithm, problem)) problem.groups.clear();
-  return problem;
+  if (!wants_hosts(*algorithm, call.collective) || lanes_fit(*algorithm, problem)) return query;
+  problem.groups.clear();
+  return query_of(call, problem, options);
 }
 
 // Cached per algorithm and problem.
@@ -123,41 +122,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .machine = &machine_};
 }
 
-// ---- Choice ----
-
-Result<Choice> DevicePlanChooser::choose_by_tuner(const Call& call, const Query& query) const {
-  Choice choice = TUTTI_TRY(tutti::choose(query));
-  TUTTI_CHECK_OK(check_rounding(query, choice));
-  if (!choice.mapped || query.mapped) return choice;
-  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;
-  return unsupported("algorithm '" + std::string(choice.algorithm) +
-                     (knows_factors ? "' works in the peers' buffers, which for this call are neither on one device in "
-                                      "this process nor in windows"
-                                    : "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not "
-                                      "know") +
-                     ": take an algorithm that is not mapped, or leave the choice open");
-}
-
-Result<Choice> DevicePlanChooser::choose(const Call& call, const Query& query, const Choice* like, CallRecord& record) {
-  Choice choice = TUTTI_TRY(like == nullptr ? choose_by_tuner(call, query) : choose_like(*like, query));
-  const bool advised = TUTTI_TRY(advice_.apply(query, choice, record));
-  if (advised) limit_channels(query, choice);
-  return choice;
-}
-
-Result<const Algorithm*> DevicePlanChooser::algorithm_of(const Choice& choice, const Problem& problem) const {
-  return chosen_algorithm(choice, problem, {rank_mapping_, peers_.network()});
-}
-
-Result<double> DevicePlanChooser::predict_us(const Call& call, const CommunicatorOptions& options) {
-  TUTTI_CHECK_OK(check_predictable(call));
-  if (call.count == 0) return 0.0;
-  const Problem problem = TUTTI_TRY(problem_for(call, options));
-  const Query query = TUTTI_TRY(query_of(call, problem, options));
-  CallRecord unused;
-  const Choice choice = TUTTI_TRY(choose(call, query, nullptr, unused));
-  return predicted_us(query, choice);
-}
+// ---- Candidates ----
 
 Result<std::vector<Candidate>> DevicePlanChooser::candidates_to_tune(const Query& query) {
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));

@@ -1,40 +1,26 @@
-// Chooses the plan of a call on devices: algorithm, protocol, format, channels and rank orders. The choice uses only
-// data that all ranks share, so all ranks choose alike without asking each other. Only the plugin of a rank may differ;
-// ranks then detect that their calls differ.
+// The choices that calls on devices have: hosts, protocols, channels and rank orders. They depend only on data that all
+// ranks share, so all ranks choose alike without asking each other.
 #pragma once
 
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "src/communicator/call/backend.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/peer_set.h"
-#include "src/communicator/planning/advice.h"
 #include "src/communicator/planning/planning.h"
 #include "src/communicator/planning/rings.h"
 
 namespace tutti {
 
-// Not thread-safe. Except for choose(), all functions return the same on all ranks.
+// Not thread-safe. All functions return the same on all ranks.
 class DevicePlanChooser {
  public:
   // `peers` and `windows` must outlive this object.
-  DevicePlanChooser(const CommunicatorOptions& options, const PeerSet& peers, const DeviceWindows& windows);
+  DevicePlanChooser(const PeerSet& peers, const DeviceWindows& windows);
 
-  // Returns the problem of a call. Its hosts are left out if the plan that the tuner chooses for them needs more lanes
-  // than exist.
-  Result<Problem> problem_for(const Call& call, const CommunicatorOptions& options);
   // Returns the tuner's query. `call` and `options` must outlive it.
-  Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
-  // Chooses a plan for the query of `call`. Follows `like`, a choice for another block size. If that is null, the tuner
-  // chooses, unless the plugin of the rank does; `record` then includes the plugin's choice.
-  Result<Choice> choose(const Call& call, const Query& query, const Choice* like, CallRecord& record);
-  // Returns the algorithm of a choice. Fails if it does not support the problem.
-  Result<const Algorithm*> algorithm_of(const Choice& choice, const Problem& problem) const;
-  // See Communicator::predict_us().
-  Result<double> predict_us(const Call& call, const CommunicatorOptions& options);
-
+  Result<Query> query_for(const Call& call, const CommunicatorOptions& options);
   // Returns the candidates of a call that autotuning may try. The first is the tuner's choice. The others have enough
   // lanes and need little scratch memory beyond that of the first. Empty if there is no candidate, or if the tuner
   // chooses compression: measurements do not decide about it.
@@ -48,10 +34,10 @@ class DevicePlanChooser {
 
  private:
   const RankMapping& rank_mapping_for(const Problem& problem) const;
+  Result<Query> query_of(const Call& call, const Problem& problem, const CommunicatorOptions& options) const;
   Result<std::string_view> protocol_of(const CommunicatorOptions& options, CompressionFormat compression) const;
   // Returns the protocol that `options` force, for uncompressed messages that do not go through host memory.
   Result<std::string_view> protocol_on_devices(const CommunicatorOptions& options) const;
-  Result<Choice> choose_by_tuner(const Call& call, const Query& query) const;
   bool lanes_fit(const Algorithm& algorithm, const Problem& problem);
 
   const PeerSet& peers_;
@@ -59,7 +45,6 @@ class DevicePlanChooser {
   const RankMapping rank_mapping_, by_rails_;
   const RingOrders rings_;
   const Machine machine_;
-  Advice advice_;
   // Whether lanes between ranks suffice for an algorithm that uses the hosts.
   struct Fit {
     const Algorithm* algorithm;

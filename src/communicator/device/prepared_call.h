@@ -4,29 +4,22 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "src/communicator/call/compression_counter.h"
+#include "src/communicator/call/run_statistics.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/device/device_plans.h"
 #include "src/executor/thread_block/batch.h"
 #include "src/executor/thread_block/correct.h"
 
 namespace tutti {
 
-// Calls with equal keys share their prepared state.
-struct DeviceCallKey {
-  std::uint64_t count = 0, shape = 0;
-  std::uint32_t forced = 0;
-  bool in_place = false, in_windows = false;
-  bool has_residual = false;
-  bool operator==(const DeviceCallKey&) const = default;
-};
-
 // Prepared state of calls with one key: everything except their buffers and numbers.
 struct PreparedDeviceCall {
-  bool corrects = false;             // Adds the residual to the input and rounds the sum.
-  bool mapped = false;               // Accesses peers' memory.
-  const DevicePlan* plan = nullptr;  // Owned by DevicePlans. Null for messages.
-  CallRecord record;
+  // `reported` must outlive this object.
+  explicit PreparedDeviceCall(const ReportedRuns& reported) : runs(reported) {}
+
+  const ReportedRuns& runs;  // Messages report nothing.
+  bool corrects = false;     // Adds the residual to the input and rounds the sum.
+  bool mapped = false;       // Accesses peers' memory.
+  CallRecord record;         // Not used by messages.
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
   std::byte* memory = nullptr;  // On the device: the image, then the lane ends.

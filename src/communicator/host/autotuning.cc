@@ -12,7 +12,7 @@ constexpr std::uint32_t kMaxAlike = 64;
 bool is_mapped(const Candidate& candidate) { return candidate.choice.mapped; }
 
 // Returns whether a mapped candidate may still win.
-bool may_map(const Autotuning::TuningClass& tuning) {
+bool may_map(const TuningClass& tuning) {
   for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
     if (is_mapped(tuning.candidates[i]) && tuning.autotuner.tries(i)) return true;
   }
@@ -31,7 +31,7 @@ const Choice& Autotuning::Class::through_lanes() const {
 
 // Ends autotuning of one kind of calls with the predicted choice, if the other kind has settled and calls of this kind
 // no longer occur.
-Autotuning::TuningClass* Autotuning::Class::took(bool ran_mapped, std::int64_t duration_ns) {
+TuningClass* Autotuning::Class::took(bool ran_mapped, std::int64_t duration_ns) {
   const bool requested = by_mapped() != nullptr;
   const bool of_mapped = ran_mapped || (mapped && !mapped->autotuner.settled() && !requested);
   TuningClass& tuning = of_mapped ? *mapped : lanes;

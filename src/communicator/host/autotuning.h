@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,7 +21,17 @@ namespace tutti {
 
 class Autotuning {
  public:
-  using TuningClass = tutti::TuningClass;
+  // Choices that a call tries.
+  struct Trial {
+    Choice lanes;
+    std::optional<Choice> mapped;  // Used if all ranks can map the buffers. Empty: buffers are not shown.
+    bool operator<(const Trial& other) const { return names() < other.names(); }
+
+   private:
+    std::tuple<std::string_view, Protocol, std::string_view> names() const {
+      return {lanes.algorithm, lanes.protocol, mapped ? mapped->algorithm : ""};
+    }
+  };
 
   struct Class {
     Collective collective = Collective::all_reduce;
@@ -40,6 +52,10 @@ class Autotuning {
     // runs as through_lanes() returns.
     const Choice* by_mapped() const { return mapped && mapped->next().mapped ? &mapped->next() : nullptr; }
     const Choice& through_lanes() const;
+    Trial next() const {
+      const Choice* const in_mapped = by_mapped();
+      return {through_lanes(), in_mapped == nullptr ? std::nullopt : std::optional(*in_mapped)};
+    }
     // Records that a call took `duration_ns` on this rank. If this ends a stage, returns the autotuner whose
     // measurements the ranks must sum up; otherwise returns null.
     TuningClass* took(bool ran_mapped, std::int64_t duration_ns);

@@ -7,52 +7,58 @@
 
 namespace tutti {
 
-CollectiveOperation::CollectiveOperation(CollectiveParts& parts, PreparedCall& prepared, const Call& call,
+CollectiveOperation::CollectiveOperation(CallRunner& runner, PreparedCall& prepared, const Call& call,
                                          const CommunicatorOptions& options)
-    : parts_(parts), prepared_(prepared), call_(call), rounding_(options.compression_rounding) {
-  parts.runner.begin(prepared, options);
-  if (prepared.mapped_algorithm != nullptr) parts.buffers.show(prepared.record, prepared.plan->key.problem, call);
-  const Membership& membership = parts.control.membership;
-  membership.board.announce(membership.rank, prepared.record);
+    : runner_(runner), prepared_(prepared), call_(call), rounding_(options.compression_rounding) {
+  runner.begin(prepared, options);
+  if (const Mappable* mappable = std::get_if<Mappable>(&prepared.run))
+    runner.buffers_.show(prepared.record, mappable->lanes->plan.key.problem, call);
+  runner.membership_.board.announce(runner.membership_.rank, prepared.record);
+}
+
+Result<bool> CollectiveOperation::choose_run() {
+  if (const OverLanes* over_lanes = std::get_if<OverLanes>(&prepared_.run)) run_ = over_lanes->get();
+  Mappable* const mappable = std::get_if<Mappable>(&prepared_.run);
+  if (mappable == nullptr) return true;
+  const auto sight = TUTTI_TRY(runner_.buffers_.see(prepared_.record, mappable->lanes->plan.key.problem, awaited_));
+  if (sight == BufferVisibility::waiting) return false;
+  const bool mapped = sight != BufferVisibility::hidden;
+  // All ranks fail here, before any rank has done work.
+  if (mappable->otherwise == Mappable::Otherwise::fails && !mapped) {
+    return invalid_argument(std::string(mappable->algorithm.name()) +
+                            " works in memory that all ranks can map: pass buffers from tutti_mem_alloc on all of "
+                            "them, or leave the choice open");
+  }
+  PlanRun* run = mappable->lanes.get();
+  if (mapped) run = TUTTI_TRY(runner_.preparer_.mapped_run(*mappable, call_, runner_.buffers_.peers()));
+  mappable->ran_mapped = mapped;
+  runner_.statistics_.show(run->plan.runs.nearest);  // Such calls are not compressed.
+  run_ = run;
+  return true;
 }
 
 Result<bool> CollectiveOperation::get_ready() {
-  if (chosen_ == nullptr) {
-    auto sight = BufferVisibility::hidden;
-    if (prepared_.mapped_algorithm != nullptr)
-      sight = TUTTI_TRY(parts_.buffers.see(prepared_.record, prepared_.plan->key.problem, awaited_));
-    if (sight == BufferVisibility::waiting) return false;
-    const bool mapped = sight != BufferVisibility::hidden;
-    // All ranks fail here, before any rank has done work.
-    if (prepared_.mapped_only && !mapped) {
-      return invalid_argument(std::string(prepared_.mapped_algorithm->name()) +
-                              " works in memory that all ranks can map: pass buffers from tutti_mem_alloc on all of "
-                              "them, or leave the choice open");
-    }
-    PreparedCall* chosen = &prepared_;
-    if (mapped) chosen = TUTTI_TRY(parts_.planner.mapped_variant(prepared_, call_, parts_.buffers.peers()));
-    prepared_.ran_mapped = mapped;
-    parts_.calls.show_ran(prepared_);
-    chosen_ = chosen;
+  if (run_ == nullptr) {
+    const bool chosen = TUTTI_TRY(choose_run());
+    if (!chosen) return false;
+    if (run_ == nullptr) return true;
   }
-  const auto awaited = TUTTI_TRY(parts_.planner.awaited_by(call_, *chosen_));
+  const auto awaited = TUTTI_TRY(runner_.preparer_.awaited_by(call_, *run_));
   if (awaited) {
     awaited_ = *awaited;
     return false;
   }
-  if (chosen_->plan == nullptr) return true;
-  if (chosen_ != &prepared_) {
-    const Membership& membership = parts_.control.membership;
-    remote_access_.emplace(membership.board, membership.rank);
+  if (prepared_.ran_mapped()) {
+    remote_access_.emplace(runner_.membership_.board, runner_.membership_.rank);
     TUTTI_CHECK_OK(remote_access_->check());
   }
-  parts_.runner.bind_buffers(prepared_, *chosen_, call_, rounding_);
+  runner_.bind_buffers(prepared_.record, *run_, call_, rounding_);
   return true;
 }
 
 Result<bool> CollectiveOperation::advance() {
   Result<bool> done = caught([this] { return go_on(); });
-  if (!done.ok()) return parts_.control.failures.reported(std::move(done).status());
+  if (!done.ok()) return runner_.control_.failures.reported(std::move(done).status());
   return done;
 }
 
@@ -61,22 +67,22 @@ Result<bool> CollectiveOperation::go_on() {
     ready_ = TUTTI_TRY(get_ready());
     if (!ready_) return false;
   }
-  if (chosen_->plan == nullptr) return true;
-  Membership& membership = parts_.control.membership;
+  if (run_ == nullptr) return true;
+  Membership& membership = runner_.membership_;
   if (membership.spans_hosts) membership.mesh.advance();
-  const Cursor before = chosen_->interpreter->cursor();
-  const Progress progress = chosen_->interpreter->advance();
-  if (!(chosen_->interpreter->cursor() == before)) {
+  const Cursor before = run_->interpreter->cursor();
+  const Progress progress = run_->interpreter->advance();
+  if (!(run_->interpreter->cursor() == before)) {
     wait_state_ = {};
-    parts_.waiter.note_progress();
+    runner_.waiter_.note_progress();
   }
   if (progress == Progress::done) {
     if (remote_access_) TUTTI_CHECK_OK(remote_access_->check());
     remote_access_.reset();
-    return parts_.waiter.drained();
+    return runner_.waiter_.drained();
   }
-  awaited_ = chosen_->interpreter->blocked().operand->peer;
-  if (progress == Progress::mismatch) return parts_.control.matching.mismatch_with(awaited_);
+  awaited_ = run_->interpreter->blocked().operand->peer;
+  if (progress == Progress::mismatch) return runner_.control_.matching.mismatch_with(awaited_);
   return false;
 }
 
@@ -85,9 +91,29 @@ Status CollectiveOperation::complete() {
     ready_ = TUTTI_TRY(get_ready());
     if (!ready_) TUTTI_CHECK_OK(wait());
   }
-  if (chosen_->plan == nullptr) return {};
-  TUTTI_CHECK_OK(parts_.runner.complete(*chosen_));
+  if (run_ == nullptr) return {};
+  TUTTI_CHECK_OK(runner_.complete(*run_));
   return remote_access_ ? remote_access_->check() : Status();
+}
+
+// ---- Autotuned calls ----
+
+Result<bool> AutotuningOperation::start_next() {
+  running_.reset();
+  const AutotunedCall::Collective* next = TUTTI_TRY(call_.next());
+  if (next == nullptr) return true;
+  running_.emplace(runner_, *next->prepared, next->call, next->options);
+  return false;
+}
+
+Result<bool> AutotuningOperation::advance() {
+  for (;;) {
+    const bool done = TUTTI_TRY(running_->advance());
+    if (!done) return false;
+    Result<bool> ended = caught([this] { return start_next(); });
+    if (!ended.ok()) return runner_.control_.failures.reported(std::move(ended).status());
+    if (ended.value()) return true;
+  }
 }
 
 }  // namespace tutti

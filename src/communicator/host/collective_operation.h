@@ -2,42 +2,60 @@
 // the interpreter.
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "src/communicator/call/operation.h"
 #include "src/communicator/control/remote_access.h"
-#include "src/communicator/host/collective_parts.h"
+#include "src/communicator/host/autotuned_call.h"
+#include "src/communicator/host/call_runner.h"
 
 namespace tutti {
 
 class CollectiveOperation final : public Operation {
  public:
   // Begins and announces the call. `prepared` must serve it until the operation is done.
-  CollectiveOperation(CollectiveParts& parts, PreparedCall& prepared, const Call& call,
-                      const CommunicatorOptions& options);
+  CollectiveOperation(CallRunner& runner, PreparedCall& prepared, const Call& call, const CommunicatorOptions& options);
 
   Result<bool> advance() override;
   Status wait() override {
     wait_state_.watches_board = !ready_;
-    return parts_.waiter.wait_for(awaited_, wait_state_);
+    return runner_.waiter_.wait_for(awaited_, wait_state_);
   }
   // Runs until the collective is done. For a thread that drives no other operation.
   Status complete();
 
  private:
   Result<bool> go_on();
-  // Prepares the interpreter. Returns false while it waits for a peer.
+  // Chooses the run, and prepares its interpreter. Returns false while it waits for a peer.
   Result<bool> get_ready();
+  Result<bool> choose_run();
 
-  CollectiveParts& parts_;
-  PreparedCall& prepared_;          // The call as announced.
-  PreparedCall* chosen_ = nullptr;  // `prepared_` or its mapped variant.
+  CallRunner& runner_;
+  PreparedCall& prepared_;  // The call as announced.
+  PlanRun* run_ = nullptr;  // Chosen among those of `prepared_`. Null: not chosen yet, or the call has no data.
   WaitState wait_state_;
-  Call call_;
-  RequestedRounding rounding_;
-  std::optional<RemoteAccess> remote_access_;  // Set for the mapped variant.
+  const Call call_;
+  const RequestedRounding rounding_;
+  std::optional<RemoteAccess> remote_access_;  // Set while the plan runs in mapped memory.
   Rank awaited_ = 0;
   bool ready_ = false;
+};
+
+// The collectives of an autotuned call, one after another.
+class AutotuningOperation final : public Operation {
+ public:
+  AutotuningOperation(CallRunner& runner, AutotunedCall call) : runner_(runner), call_(std::move(call)) {}
+  // Starts the next collective. Returns true if there is none. Called once before the other functions.
+  Result<bool> start_next();
+
+  Result<bool> advance() override;
+  Status wait() override { return running_->wait(); }
+
+ private:
+  CallRunner& runner_;
+  AutotunedCall call_;
+  std::optional<CollectiveOperation> running_;
 };
 
 }  // namespace tutti

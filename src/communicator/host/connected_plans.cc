@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "src/communicator/planning/planning.h"
-
 namespace tutti {
 namespace {
 
@@ -45,11 +43,11 @@ Result<ConnectedPlan*> ConnectedPlans::plan(const PlanKey& key) {
       TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSimpleSlots,
                             by_domains ? by_domains_ : rank_mapping_, rounds ? Messages::rounded : Messages::exact));
   auto connected = std::make_unique<ConnectedPlan>();
-  connected->roundings = key.algorithm->cost_law(key.problem).rounded;
   connected->overlaps = proved.overlaps;
   connected->balanced = proved.balanced;
   connected->key = key;
   TUTTI_CHECK_OK(connect_lanes(proved.plans, *connected));
+  connected->runs = runs_of(key, connected->slot_bytes == 0 ? "" : name(key.protocol));
   plans_.push_back(std::move(connected));
   return plans_.back().get();
 }

@@ -1,5 +1,5 @@
 // Plans of this rank, verified and connected to lanes. A plan is made once for all calls that it serves, and kept until
-// the communicator is destroyed. The choice of the plan for a call is left to CallPlanner.
+// the communicator is destroyed. The choice of the plan for a call is left to CallPlanner (planning/call_planner.h).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/communicator/planning/call_planner.h"
 #include "src/communicator/waiting/membership.h"
-#include "src/compression/format.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"
 #include "src/plan/algorithm.h"
@@ -21,15 +21,6 @@ namespace tutti {
 // Number of slots of each lane for large messages, and the maximum skew of a loop.
 inline constexpr std::uint32_t kSimpleSlots = 4;
 
-struct PlanKey {
-  Problem problem;
-  const Algorithm* algorithm;
-  Protocol protocol;
-  bool pipelined;  // Chunks may overlap. The order of steps, and therefore the form of lanes, depends on it.
-  CompressionFormat compression = CompressionFormat::none;
-  bool operator==(const PlanKey&) const = default;
-};
-
 struct ConnectedPlan {
   PlanKey key;
   Plan plan;  // This rank's plan after fusing.
@@ -38,7 +29,7 @@ struct ConnectedPlan {
   std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not arrived yet.
   std::unique_ptr<CompiledPlan> compiled;  // Set once `awaited` is empty.
   BackendMemory memory;
-  double roundings = 0;             // Number of roundings of a result under compression; see CostLaw.
+  ReportedRuns runs;                // Reported by last_run().
   bool overlaps = false;            // Chunks may overlap.
   bool balanced = false;            // Verified: a message may take several slots.
   std::uint32_t longest_units = 1;  // Units of the longest message of any rank.
@@ -57,7 +48,6 @@ class ConnectedPlans {
 
   // Returns the mapping with NUMA domains if the named algorithm supports it, otherwise the mapping with hosts.
   const RankMapping& rank_mapping_for(const Problem& flat, std::string_view named) const;
-  const RankMapping& rank_mapping() const { return rank_mapping_; }
 
  private:
   Status connect_lanes(const std::vector<Plan>& plans, ConnectedPlan& connected);

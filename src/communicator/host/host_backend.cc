@@ -6,14 +6,52 @@
 #include "src/base/atomic.h"
 #include "src/base/caught.h"
 #include "src/base/no_cancellation.h"
+#include "src/communicator/host/autotuned_call.h"
+#include "src/communicator/host/collective_operation.h"
 
 namespace tutti {
+
+// ---- Prepared calls ----
+
+Result<HostBackend::Found> HostBackend::prepare(const Call& call, const CommunicatorOptions& options) {
+  latest_ = nullptr;
+  const CallKey key = preparer_.key_of(call, options);
+  CallCache<HostCallPreparer>::Slot* slot = prepared_.find(key);
+  if (slot == nullptr) {
+    const NoCancellation until_prepared;
+    control_.membership.board.show_cpus(control_.membership.rank);
+    slot = TUTTI_TRY(prepared_.fill(key, call, options));
+  }
+  if (Autotuning::Class* const tuned = slot->tuned()) {
+    const NoCancellation until_prepared;
+    const Autotuning::Trial trial = tuned->next();
+    PreparedCall* tried = TUTTI_TRY(prepared_.try_candidate(*slot, call, options, *tuned, trial));
+    show(*tried, options);
+    if (!tuned->settled()) return Found{tried, tuned};
+    prepared_.settle(*slot, trial);
+  }
+  latest_ = slot->prepared();
+  show(*latest_, options);
+  return Found{latest_, nullptr};
+}
+
+// CollectiveOperation shows mappable calls, once it is known whether they are mapped.
+void HostBackend::show(const PreparedCall& prepared, const CommunicatorOptions& options) {
+  if (std::holds_alternative<WithoutData>(prepared.run)) statistics_.show(RunStatistics::kNoMessages);
+  if (const OverLanes* over_lanes = std::get_if<OverLanes>(&prepared.run))
+    statistics_.show((*over_lanes)->plan.runs.with(options.compression_rounding.rounding));
+}
+
+// ---- Calls ----
 
 // Inlined, since every small call runs through it.
 [[gnu::always_inline]] inline Status HostBackend::run_and_report(const Call& call, const CommunicatorOptions& options) {
   Status status = caught([&] {
-    PreparedCall* const prepared = collectives_.brief_for(call, options);
-    return prepared != nullptr ? collectives_.run_brief(*prepared, call, options) : run_unprepared(call, options);
+    if (latest_ != nullptr && latest_->serves(call, options.forced)) {
+      PlanRun* const brief = brief_run_of(*latest_);
+      if (brief != nullptr) return runner_.run_brief(*latest_, *brief, call, options);
+    }
+    return call.kind == Kind::collective ? run_collective(call, options) : run_messages(call, options);
   });
   if (status.ok()) [[likely]]
     return status;
@@ -35,8 +73,22 @@ Status HostBackend::run_between_hosts(const Call& call, const CommunicatorOption
   return run_and_report(call, options);
 }
 
-Status HostBackend::run_unprepared(const Call& call, const CommunicatorOptions& options) {
-  if (call.kind == Kind::collective) return collectives_.run(call, options);
+Status HostBackend::run_collective(const Call& call, const CommunicatorOptions& options) {
+  if (latest_ != nullptr && latest_->serves(call, options.forced)) return runner_.run(*latest_, call, options);
+  if (!is_tunable(call, options, control_.membership.ranks)) {
+    const Found found = TUTTI_TRY(prepare(call, options));
+    return runner_.run(*found.prepared, call, options);
+  }
+  const NoCancellation until_return;
+  AutotunedCall autotuned(*this, control_.membership, call, options);
+  for (;;) {
+    const AutotunedCall::Collective* next = TUTTI_TRY(autotuned.next());
+    if (next == nullptr) return {};
+    TUTTI_CHECK_OK(runner_.run(*next->prepared, next->call, next->options));
+  }
+}
+
+Status HostBackend::run_messages(const Call& call, const CommunicatorOptions& options) {
   const NoCancellation until_return;
   std::unique_ptr<Operation> started = TUTTI_TRY(messages_.start(call, options.timeout_ms));
   std::vector<std::unique_ptr<Operation>> operations;
@@ -49,15 +101,27 @@ Result<std::unique_ptr<Operation>> HostBackend::start(const Call& call, const Co
   if (membership.board.failed()) return membership.board.failure(membership.rank);
   if (membership.spans_hosts) TUTTI_CHECK_OK(control_.notifications.poll_before_call());
   auto started = caught([&] {
-    return call.kind == Kind::collective ? collectives_.start(call, options)
-                                         : messages_.start(call, options.timeout_ms);
+    return call.kind == Kind::collective ? start_collective(call, options) : messages_.start(call, options.timeout_ms);
   });
   if (started.ok()) return started;
   return control_.failures.reported(std::move(started).status());
 }
 
+Result<std::unique_ptr<Operation>> HostBackend::start_collective(const Call& call, const CommunicatorOptions& options) {
+  if (is_tunable(call, options, control_.membership.ranks)) {
+    auto autotuned =
+        std::make_unique<AutotuningOperation>(runner_, AutotunedCall(*this, control_.membership, call, options));
+    TUTTI_TRY(autotuned->start_next());
+    return std::unique_ptr<Operation>(std::move(autotuned));
+  }
+  const Found found = TUTTI_TRY(prepare(call, options));
+  return std::unique_ptr<Operation>(std::make_unique<CollectiveOperation>(runner_, *found.prepared, call, options));
+}
+
+// ---- Ending ----
+
 Status HostBackend::finish() {
-  collectives_.save_tuning();
+  autotuning().write();
   return {};
 }
 

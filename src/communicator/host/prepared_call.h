@@ -2,18 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string_view>
-#include <tuple>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "src/communicator/call/call.h"
-#include "src/communicator/call/compression_counter.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/host/autotuning.h"
 #include "src/communicator/host/connected_plans.h"
+#include "src/communicator/planning/call_cache.h"
 #include "src/executor/cpu/backend.h"
 #include "src/executor/cpu/brief.h"
 #include "src/executor/straighten.h"
@@ -21,57 +18,68 @@
 
 namespace tutti {
 
-// Distinguishes shapes of calls.
-struct CallKey {
-  std::uint64_t count, shape;
-  std::uint32_t forced;
-  bool in_place;
-  bool operator==(const CallKey&) const = default;
-};
+// A plan for the calls of one shape. Must not move, since the interpreter has pointers to it. A communicator runs one
+// collective at a time, so one interpreter serves all calls of the shape.
+struct PlanRun {
+  PlanRun(ConnectedPlan& connected, const Choice& chosen) : plan(connected), choice(chosen) {}
 
-// Choices for a call that replace the prediction of the tuner.
-using ChoiceNames = std::tuple<std::string_view, Protocol, std::string_view>;
-struct GivenChoices {
-  const Choice& lanes;
-  const Choice* mapped;  // Used if all ranks show their buffers; null: buffers are not shown.
-  ChoiceNames names() const { return {lanes.algorithm, lanes.protocol, mapped == nullptr ? "" : mapped->algorithm}; }
-};
+  ConnectedPlan& plan;
+  const Choice choice;
+  bool in_place = false;    // The buffers are in place.
+  bool copy_input = false;  // The plan is not, and reads a copy of the input.
+  bool corrects = false;    // The plan reads the input with its residual added; see CallRunner.
 
-// Must not move, since the interpreter has pointers to it. A communicator runs one collective at a time, so one
-// interpreter serves all calls of the shape.
-struct PreparedCall {
-  CallKey key;
-  ConnectedPlan* plan = nullptr;  // Null: the call does nothing.
-  Choice choice;
+  // The other members are set once the plan is connected.
   Launch launch;
   StraightProgram straight;
   // Set for compressed messages. The interpreter's machine has pointers to this and the next member.
   std::optional<CompressedFold> compressed_fold;
   CallRounding rounding;
-  Carried carried;                                     // Bytes that such a call sends.
-  std::optional<Interpreter<CpuBackend>> interpreter;  // Set once the plan is connected.
-  CallRecord record;
-  bool in_place = false;
-  std::int64_t in_place_distance = 0;  // In bytes, from input to output, if they are in one buffer.
-  // Replaces the plan if the buffers of all ranks are mapped; null: none.
-  const Algorithm* mapped_algorithm = nullptr;
-  bool mapped_only = false;  // The options force the mapped algorithm.
-  std::unique_ptr<PreparedCall> mapped;
-  bool ran_mapped = false;  // Whether the last call was mapped.
-  bool copy_input = false;  // The algorithm does not work in place and reads a copy.
-  bool corrects = false;    // The algorithm reads the input with its residual added; see CallRunner.
+  Carried carried;  // Bytes that such a call sends.
+  std::optional<Interpreter<CpuBackend>> interpreter;
   std::uint64_t scratch_bytes = 0;
   std::uint64_t input_bytes = 0;
   std::vector<Move> moves;  // Moves of a call that only needs its buffers; otherwise empty.
-  // Set while the call is autotuned. Calls then use one of `tried`, and PreparedCalls::latest() returns none of them.
-  Autotuning::Class* tuned = nullptr;
-  std::map<ChoiceNames, std::unique_ptr<PreparedCall>> tried;
+};
+
+// A call without data, which only checks that all ranks make it.
+struct WithoutData {};
+// A call that runs a plan over lanes.
+using OverLanes = std::unique_ptr<PlanRun>;
+// A call that runs a plan in mapped memory if all ranks show their buffers, and otherwise one over lanes.
+struct Mappable {
+  enum class Otherwise : std::uint8_t { lanes, fails };  // fails: the options force the mapped algorithm.
+  Mappable(const Algorithm& replacement, Otherwise alternative, std::unique_ptr<PlanRun> over_lanes)
+      : algorithm(replacement), otherwise(alternative), lanes(std::move(over_lanes)) {}
+
+  const Algorithm& algorithm;
+  const Otherwise otherwise;
+  const std::unique_ptr<PlanRun> lanes;
+  std::unique_ptr<PlanRun> mapped;  // Made by the first call that is mapped.
+  bool ran_mapped = false;          // Whether the last call was mapped.
+};
+
+struct PreparedCall {
+  CallKey key;
+  std::int64_t in_place_distance = 0;  // In bytes, from input to output, if they are in one buffer.
+  CallRecord record;
+  std::variant<WithoutData, OverLanes, Mappable> run;
 
   // Returns whether a call has this shape. Checked for each call, against the shape of the previous call.
   bool serves(const Call& call, std::uint32_t forced) const {
     return key.count == call.count && key.shape == own_shape_of(call) && key.forced == forced &&
            (call.output - call.input == in_place_distance) == key.in_place;
   }
+  bool ran_mapped() const {
+    const Mappable* mappable = std::get_if<Mappable>(&run);
+    return mappable != nullptr && mappable->ran_mapped;
+  }
 };
+
+// Returns the run of a call that consists of moves; null for all other calls.
+inline PlanRun* brief_run_of(const PreparedCall& prepared) {
+  const OverLanes* over_lanes = std::get_if<OverLanes>(&prepared.run);
+  return over_lanes != nullptr && !(*over_lanes)->moves.empty() ? over_lanes->get() : nullptr;
+}
 
 }  // namespace tutti

@@ -7,8 +7,8 @@
 
 #include "algorithms/catalogue.h"
 #include "src/communicator/call/call.h"
-#include "src/communicator/call/compression_counter.h"
 #include "src/communicator/call/hosts.h"
+#include "src/communicator/call/run_statistics.h"
 #include "src/communicator/control/board.h"
 #include "src/compression/format.h"
 #include "src/executor/run.h"

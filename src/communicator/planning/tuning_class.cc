@@ -42,9 +42,11 @@ std::uint32_t code_of(std::string_view algorithm, Protocol protocol) {
 
 }  // namespace
 
-bool is_tunable(const Call& call, const CommunicatorOptions& options) {
-  return options.tune != Tune::off && call.kind == Kind::collective && call.count > 0 && options.algorithm.empty() &&
-         options.protocol.empty() && (options.tune == Tune::all || is_exact(call));
+bool is_tunable(const Call& call, const CommunicatorOptions& options, Rank ranks) {
+  return ranks > 1 && options.tune != Tune::off && !options.has_plugin() && call.kind == Kind::collective &&
+         call.count > 0 && options.algorithm.empty() && options.protocol.empty() &&
+         (options.tune == Tune::all || is_exact(call)) &&
+         compression_request(call, options, ranks).compression == CompressionFormat::none;
 }
 
 TuningClass tuning_class_of(std::vector<Candidate> candidates, const AutotunerOptions& terms) {

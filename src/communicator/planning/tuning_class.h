@@ -16,8 +16,9 @@
 
 namespace tutti {
 
-// Returns whether autotuning applies to a call. Equal on all ranks. `options` are those of the handle.
-bool is_tunable(const Call& call, const CommunicatorOptions& options);
+// Returns whether autotuning applies to a call. Equal on all ranks. `options` are those of the handle. Measurements do
+// not decide about compression.
+bool is_tunable(const Call& call, const CommunicatorOptions& options, Rank ranks);
 
 // Calls of one collective with blocks of similar size.
 struct ClassOfCalls {

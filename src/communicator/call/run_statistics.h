@@ -1,11 +1,27 @@
-// Counts the bytes that compression has saved on one rank. One thread, which runs the calls, writes; any thread reads.
+// How the collectives of a rank ran, for the user. One thread, which runs the calls, writes; any thread reads.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "src/base/atomic.h"
+#include "src/compression/format.h"
 
 namespace tutti {
+
+// Algorithm, protocol and format of a collective; empty names if it moved no messages.
+struct LastRun {
+  const char* algorithm = "";
+  const char* protocol = "";
+  const char* compression = "raw";
+  double error = 0;  // Expected relative root mean square error for Gaussian numbers.
+};
+
+// The runs of a plan, by the rounding of its compressed messages.
+struct ReportedRuns {
+  LastRun nearest, stochastic;
+  const LastRun& with(Rounding rounding) const { return rounding == Rounding::nearest ? nearest : stochastic; }
+};
 
 // Bytes that a rank sends in a call: size of the elements in memory, and size of the messages that carry them.
 struct Carried {
@@ -17,17 +33,20 @@ struct CompressionStatistics {
   Carried carried;  // Sum over the compressed calls.
 };
 
-class CompressionCounter {
+class RunStatistics {
  public:
+  // Records how the last call ran. The object must not change, and must outlive this one.
+  void show(const LastRun& ran) { last_run_.store(&ran, std::memory_order_release); }
+  LastRun last_run() const { return *last_run_.load(std::memory_order_acquire); }
+
   // Adds a call with compressed messages. Other calls are not counted.
   void add(const Carried& carried) {
     store_relaxed(&seen_.rounded_calls, seen_.rounded_calls + 1);
     store_relaxed(&seen_.carried.element_bytes, seen_.carried.element_bytes + carried.element_bytes);
     store_relaxed(&seen_.carried.message_bytes, seen_.carried.message_bytes + carried.message_bytes);
   }
-
   // Returns the statistics, given the number of all calls of the rank.
-  CompressionStatistics of(std::uint64_t calls) const {
+  CompressionStatistics compression(std::uint64_t calls) const {
     CompressionStatistics statistics;
     statistics.rounded_calls = load_relaxed(&seen_.rounded_calls);
     statistics.raw_calls = calls < statistics.rounded_calls ? 0 : calls - statistics.rounded_calls;
@@ -36,7 +55,10 @@ class CompressionCounter {
     return statistics;
   }
 
+  static constexpr LastRun kNoMessages{};
+
  private:
+  std::atomic<const LastRun*> last_run_{&kNoMessages};
   CompressionStatistics seen_;
 };
 

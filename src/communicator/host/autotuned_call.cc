@@ -1,0 +1,78 @@
+#include "src/communicator/host/autotuned_call.h"
+
+#include <span>
+
+#include "src/base/clock.h"
+
+namespace tutti {
+namespace {
+
+// Hashes of options for internal calls. They match neither calls of the user nor each other.
+constexpr std::uint32_t kRecalling = 0x74756e65;
+constexpr std::uint32_t kSumming = 0x74756e66;
+
+}  // namespace
+
+Result<const AutotunedCall::Collective*> AutotunedCall::next() {
+  Autotuning& autotuning = backend_.autotuning();
+  const Collective* const done = nullptr;
+  switch (part_) {
+    case Part::none: return autotuning.kept().unreported() ? begin_recall() : begin_call();
+    case Part::recall: autotuning.kept().reported(); return begin_call();
+    case Part::call:
+      if (tuned_ == nullptr) return done;
+      ended_ = tuned_->took(running_.prepared->ran_mapped(), now_ns() - began_ns_);
+      return ended_ == nullptr ? Result<const Collective*>(done) : begin_sum();
+    case Part::sum:
+      tuned_->conclude(*ended_, sums_ns_, membership_.ranks);
+      autotuning.report(*tuned_, *ended_);
+      return done;
+  }
+  return done;
+}
+
+// Rank 0 reads the file.
+Result<const AutotunedCall::Collective*> AutotunedCall::begin_recall() {
+  part_ = Part::recall;
+  SavedTuning& kept = backend_.autotuning().kept();
+  kept.read();
+  const std::span<std::byte> table = std::as_writable_bytes(kept.table());
+  Call broadcast;
+  broadcast.collective = tutti::Collective::broadcast;
+  broadcast.type = DataType::int8;
+  broadcast.count = table.size();
+  broadcast.input = broadcast.output = table.data();
+  return begin_internal(broadcast, kRecalling);
+}
+
+Result<const AutotunedCall::Collective*> AutotunedCall::begin_call() {
+  part_ = Part::call;
+  const HostBackend::Found found = TUTTI_TRY(backend_.prepare(call_, options_));
+  running_ = {found.prepared, call_, options_};
+  tuned_ = found.tuned;
+  began_ns_ = now_ns();
+  return &running_;
+}
+
+Result<const AutotunedCall::Collective*> AutotunedCall::begin_sum() {
+  part_ = Part::sum;
+  sums_ns_ = ended_->autotuner.seen();
+  Call sum;
+  sum.type = DataType::uint64;
+  sum.count = sums_ns_.size();
+  sum.input = sum.output = reinterpret_cast<std::byte*>(sums_ns_.data());
+  return begin_internal(sum, kSumming + static_cast<std::uint32_t>(tuned_->collective) * 256 + tuned_->size_class);
+}
+
+Result<const AutotunedCall::Collective*> AutotunedCall::begin_internal(const Call& internal, std::uint32_t form) {
+  CommunicatorOptions own = options_;
+  own.tune = Tune::off;
+  own.shows_buffers = false;
+  own.forced = form;
+  const HostBackend::Found found = TUTTI_TRY(backend_.prepare(internal, own));
+  found.prepared->record = record_of(call_, own);
+  running_ = {found.prepared, internal, std::move(own)};
+  return &running_;
+}
+
+}  // namespace tutti

@@ -1,0 +1,46 @@
+// An autotuned call as a sequence of collectives. Before the first autotuned call, rank 0 broadcasts the results of
+// earlier runs. The call is timed. If a stage of autotuning ends with it, the ranks sum up their measurements.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "src/communicator/host/host_backend.h"
+
+namespace tutti {
+
+class AutotunedCall {
+ public:
+  AutotunedCall(HostBackend& backend, const Membership& membership, const Call& call,
+                const CommunicatorOptions& options)
+      : backend_(backend), membership_(membership), call_(call), options_(options) {}
+
+  struct Collective {
+    PreparedCall* prepared = nullptr;
+    Call call;
+    CommunicatorOptions options;
+  };
+  // Returns the next collective to run, once the previous one is done; null: the call is done. Does not wait.
+  Result<const Collective*> next();
+
+ private:
+  enum class Part : std::uint8_t { none, recall, call, sum };
+  Result<const Collective*> begin_recall();
+  Result<const Collective*> begin_call();
+  Result<const Collective*> begin_sum();
+  // Prepares an internal collective. Error messages describe it as the user's call.
+  Result<const Collective*> begin_internal(const Call& internal, std::uint32_t form);
+
+  HostBackend& backend_;
+  const Membership& membership_;
+  const Call call_;
+  const CommunicatorOptions options_;
+  Part part_ = Part::none;  // The part that runs.
+  Collective running_;
+  std::int64_t began_ns_ = 0;
+  Autotuning::Class* tuned_ = nullptr;  // Null: the call is not autotuned any more.
+  TuningClass* ended_ = nullptr;        // Autotuner whose stage has ended with this call; null: none.
+  std::vector<std::uint64_t> sums_ns_;
+};
+
+}  // namespace tutti

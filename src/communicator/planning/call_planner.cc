@@ -1,0 +1,83 @@
+#include "src/communicator/planning/call_planner.h"
+
+#include <string>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
+  Choice choice = TUTTI_TRY(choose(query));
+  TUTTI_CHECK_OK(check_rounding(query, choice));
+  if (!choice.mapped || query.mapped) return choice;
+  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;
+  return unsupported("algorithm '" + std::string(choice.algorithm) +
+                     (knows_factors ? "' works in the peers' buffers, which for this call are neither on one device in "
+                                      "this process nor in windows"
+                                    : "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not "
+                                      "know") +
+                     ": take an algorithm that is not mapped, or leave the choice open");
+}
+
+}  // namespace
+
+CallPlanner::CallPlanner(Rank rank, const Hosts& hosts, const std::string& plugin, QuerySource query_of)
+    : rank_(rank),
+      ranks_(hosts.ranks()),
+      rank_mapping_(rank_mapping_of(hosts.leaders())),
+      query_of_(std::move(query_of)),
+      advice_(plugin, hosts) {}
+
+Result<ChosenCall> CallPlanner::choose(const Call& call, const CommunicatorOptions& options, const Choice* like) {
+  ChosenCall chosen;
+  chosen.record = record_of(call, options);
+  chosen.query = TUTTI_TRY(query_of_(call, options));
+  chosen.choice = TUTTI_TRY(like == nullptr ? choose_by_tuner(call, chosen.query) : choose_like(*like, chosen.query));
+  chosen.advised = TUTTI_TRY(advice_.apply(chosen.query, chosen.choice, chosen.record));
+  if (chosen.advised && chosen.query.thread_blocks > 0) limit_channels(chosen.query, chosen.choice);
+  return chosen;
+}
+
+Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen) const {
+  const Choice& choice = chosen.choice;
+  Problem problem = chosen.query.problem;
+  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {rank_mapping_, chosen.query.network}));
+  problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
+  const bool in_place = problem.in_place;
+  const bool corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;
+  const bool apart = corrects && input_blocks(problem, rank_) != output_blocks(problem, rank_);
+  const bool copies_input = in_place && (apart || !algorithm->supports(problem));
+  if (copies_input) problem.in_place = false;
+  const bool pipelined = message_bytes(chosen.query, choice.compression) > choice.chunk_bytes;
+  return PlannedCall{.key = {problem, algorithm, choice.protocol, pipelined, choice.compression},
+                     .in_place = in_place,
+                     .copies_input = copies_input,
+                     .corrects = corrects};
+}
+
+Result<double> CallPlanner::predict_us(const Call& call, const CommunicatorOptions& options, bool mappable) {
+  TUTTI_CHECK_OK(check_predictable(call));
+  if (call.count == 0) return 0.0;
+  const ChosenCall chosen = TUTTI_TRY(choose(call, options, nullptr));
+  if (mappable && !chosen.advised && chosen.query.algorithm.empty()) {
+    Query mapped = chosen.query;
+    mapped.mapped = true;
+    mapped.protocol = "";
+    const Choice in_place = TUTTI_TRY(tutti::choose(mapped));
+    if (in_place.mapped) return predicted_us(mapped, in_place);
+  }
+  return predicted_us(chosen.query, chosen.choice);
+}
+
+ReportedRuns runs_of(const PlanKey& key, const char* protocol) {
+  const LastRun exact = {.algorithm = key.algorithm->name(), .protocol = protocol};
+  ReportedRuns runs = {exact, exact};
+  if (key.compression == CompressionFormat::none) return runs;
+  const double roundings = key.algorithm->cost_law(key.problem).rounded;
+  for (LastRun* run : {&runs.nearest, &runs.stochastic}) run->compression = name(key.compression);
+  runs.nearest.error = compression_error_after(key.compression, roundings, Rounding::nearest);
+  runs.stochastic.error = compression_error_after(key.compression, roundings, Rounding::stochastic);
+  return runs;
+}
+
+}  // namespace tutti
