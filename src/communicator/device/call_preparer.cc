@@ -166,17 +166,7 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_message(
   spec.channel = kMessageChannel;
   LaneState* end = TUTTI_TRY(
       links_.end(spec, {.writer = spec.writer, .tag = spec.tag, .which = sends ? LaneEnd::writer : LaneEnd::reader}));
-
-  Plan plan;
-  plan.shape = {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
-  plan.steps = Steps(self_);
-  if (sends) {
-    plan.steps.send(input(0), peer);
-  } else {
-    plan.steps.recv(peer, output(0));
-  }
-  plan.rounds = {0, 1};
-  const CompiledPlan compiled(plan, [&](const Operand&, bool) { return end; });
+  const CompiledPlan compiled(message_plan(call, self_), [&](const Operand&, bool) { return end; });
 
   static constexpr ReportedRuns kNone{};
   auto prepared = std::make_unique<PreparedDeviceCall>(kNone);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "src/base/atomic.h"
-#include "src/communicator/device/address_exchange_memory.h"
 #include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/peers/deferred_frees.h"
 #include "src/executor/numeric_reduce.h"
@@ -58,9 +57,7 @@ Status DeviceBackend::set_up_device() {
   if (preparer_.autotuning() != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));
-  const AddressExchangeMemory memory = TUTTI_TRY(make_address_exchange(peers_, rank_, *reports));
-  preparer_.use(memory.exchange);
-  windows_.use(memory.windows);
+  preparer_.use(TUTTI_TRY(windows_.make_exchange(*reports)));
   reports_ = std::move(reports);
   jobs_.use(*reports_);
   TUTTI_CHECK_OK(monitor_.start(*reports_));

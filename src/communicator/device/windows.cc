@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <span>
 
 #include "src/base/log.h"
+#include "src/base/pages.h"
 #include "src/communicator/peers/gather.h"
 #include "src/communicator/planning/planning.h"
 
@@ -20,6 +22,30 @@ WindowHandle next_handle() {
 void notify(const Status& why) { log(LogLevel::info, "a buffer becomes no window: %s", why.message().c_str()); }
 
 }  // namespace
+
+// Window 0 is all memory if all ranks are on one device; the other windows are empty.
+Result<const AddressExchange*> DeviceWindows::make_exchange(const KernelReports& reports) {
+  static_assert(kMaxRemoteAccesses == kMaxChannels);
+  RankDeviceMemory& own = peers_.own_memory();
+  const Rank ranks = peers_.ranks();
+  std::vector<AddressRecord*> records;
+  for (Rank rank = 0; rank < ranks; ++rank) records.push_back(TUTTI_TRY(peers_.records(rank)));
+  const std::size_t records_at = round_up(sizeof(AddressExchange), 16);
+  const std::size_t counts_at = records_at + round_up(records.size() * sizeof(AddressRecord*), 16);
+  const std::size_t windows_at = counts_at + kMaxChannels * sizeof(std::uint64_t);
+  std::byte* memory = TUTTI_TRY(own.allocate(windows_at + std::size_t{kMaxWindows} * ranks * sizeof(WindowPart)));
+  parts_ = reinterpret_cast<WindowPart*>(memory + windows_at);
+  const AddressExchange exchange = {.records = reinterpret_cast<AddressRecord* const*>(memory + records_at),
+                                    .counts = reinterpret_cast<std::uint64_t*>(memory + counts_at),
+                                    .windows = parts_,
+                                    .remote_accesses = reports.remote_accesses_on_device(control_.rank()),
+                                    .failed = reports.failed_on_device()};
+  TUTTI_CHECK_OK(own.device().upload(memory, std::as_bytes(std::span(&exchange, 1))));
+  TUTTI_CHECK_OK(own.device().upload(memory + records_at, std::as_bytes(std::span(records))));
+  const std::vector<WindowPart> addresses(peers_.on_one_device() ? ranks : 0, kWholeMemory);
+  TUTTI_CHECK_OK(own.device().upload(memory + windows_at, std::as_bytes(std::span(addresses))));
+  return reinterpret_cast<const AddressExchange*>(memory);
+}
 
 // A rank's buffer of a window, as published to the other ranks.
 struct DeviceWindows::WindowInfo {

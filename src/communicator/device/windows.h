@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "src/communicator/control/board.h"
+#include "src/communicator/device/kernel_reports.h"
 #include "src/communicator/peers/peer_set.h"
+#include "src/executor/thread_block/call.h"
 
 namespace tutti {
 
@@ -33,12 +35,13 @@ struct CallWindows {
 // Not thread-safe.
 class DeviceWindows {
  public:
-  // `control`, `peers` and the table given to use() must outlive this object.
+  // Both arguments must outlive this object.
   DeviceWindows(Communicator& control, const PeerSet& peers) : control_(control), peers_(peers) {}
 
-  // Sets the table that thread blocks use: for each window number, one entry per rank. It is in device memory, and
-  // zeroed.
-  void use(WindowPart* parts) { parts_ = parts; }
+  // Allocates the device memory in which thread blocks of different ranks exchange addresses, for plans that access
+  // peers' memory, with the table of windows. Called once, before the first window. The memory lives as long as the
+  // rank's device memory.
+  Result<const AddressExchange*> make_exchange(const KernelReports& reports);
 
   // Collective: registers `own` as this rank's buffer of a new window. Returns 0 on all ranks if any rank cannot share
   // its buffer, does not give the promise, or cannot access a peer's buffer.
@@ -85,7 +88,7 @@ class DeviceWindows {
 
   Communicator& control_;
   const PeerSet& peers_;
-  WindowPart* parts_ = nullptr;
+  WindowPart* parts_ = nullptr;     // In device memory: for each window number, one entry per rank.
   std::vector<Window> windows_{1};  // By number; number 0 is unused.
   std::uint32_t count_ = 0;
 };

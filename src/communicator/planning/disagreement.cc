@@ -67,10 +67,6 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
          "NCCL_TUNER_PLUGIN)";
 }
 
-}  // namespace
-
-namespace {
-
 // Returns the start of a message: "ranks disagree on collective 2 of gradients: rank 0 called all_reduce(10 float32,
 // sum), rank ".
 std::string first_call(const std::string& communicator, const RanksCall& first) {

@@ -50,6 +50,19 @@ LaneSpec flag_spec(Rank writer, Rank reader, std::uint16_t tag) {
   return spec;
 }
 
+Plan message_plan(const Call& call, Rank self) {
+  Plan plan;
+  plan.shape = {.units = 1, .scratch = 0, .rounds = 1, .stages = {0}};
+  plan.steps = Steps(self);
+  if (call.kind == Kind::send) {
+    plan.steps.send(input(0), call.root);
+  } else {
+    plan.steps.recv(call.root, output(0));
+  }
+  plan.rounds = {0, 1};
+  return plan;
+}
+
 std::vector<LaneSpec> flags_of(const Plan& plan) {
   std::set<LaneSpec> flags;
   const Rank self = plan.steps.self();

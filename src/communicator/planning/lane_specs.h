@@ -1,9 +1,10 @@
-// Names of lanes, flags and messages, equal at both ends.
+// Names of lanes, flags and messages, equal at both ends; and the plan of a message.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "src/communicator/call/call.h"
 #include "src/plan/lanes.h"
 #include "src/plan/plan.h"
 #include "transports/transport.h"
@@ -26,6 +27,8 @@ LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, Slots slots, 
 LaneSpec flag_spec(Rank writer, Rank reader, std::uint16_t tag);
 // Returns the name of the lane for point-to-point messages, which may be in flight beside collectives.
 LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag, const SlotSizes& sizes = {});
+// Returns the plan of a send or recv: one step, which copies the input into the lane or the lane into the output.
+Plan message_plan(const Call& call, Rank self);
 // Returns the names of all flags of a plan.
 std::vector<LaneSpec> flags_of(const Plan& plan);
 

@@ -11,7 +11,6 @@
 #include "src/base/log.h"
 #include "src/base/no_cancellation.h"
 #include "src/communicator/call/pace.h"
-#include "src/communicator/waiting/wait_chain.h"
 #include "src/communicator/waiting/wait_description.h"
 
 namespace tutti {
@@ -45,8 +44,8 @@ constexpr std::int64_t kOfferNs = 1'000'000;
 // A yield takes less time if no other thread is ready to run on the CPU.
 constexpr std::int64_t kAloneNs = 2'000;
 constexpr std::uint32_t kPollsPerAdvance = 16;  // Polls of the peer between polls of all connections.
-// A sleep takes at most 1 / kSleepsPerWait of the time since data moved, within these bounds.
-constexpr std::int64_t kSleepsPerWait = 8, kMinPollMs = 1, kMaxPollMs = 10;
+// A sleep takes at most 1 / kSleepsPerIdle of the time since data moved, within these bounds.
+constexpr std::int64_t kSleepsPerIdle = 8, kMinPollMs = 1, kMaxPollMs = 10;
 // Duration of a wait after which a rank reports its call to other hosts.
 constexpr std::int64_t kReportNs = 200'000'000;
 
@@ -170,7 +169,7 @@ Status Waiter::wait_between_hosts(Rank peer, WaitState& wait_state) {
 Status Waiter::sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_t now) {
   if (!membership_.mesh.is_remote(peer)) return sleep(peer, wait_state);
   const std::int64_t idle_ms = (now - thread_pace.idle_since_ns) / 1'000'000;
-  membership_.mesh.wait(peer, static_cast<int>(std::clamp(idle_ms / kSleepsPerWait, kMinPollMs, kMaxPollMs)));
+  membership_.mesh.wait(peer, static_cast<int>(std::clamp(idle_ms / kSleepsPerIdle, kMinPollMs, kMaxPollMs)));
   return look_around(peer, wait_state);
 }
 
