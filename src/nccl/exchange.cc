@@ -1,5 +1,6 @@
 #include "src/nccl/exchange.h"
 
+#include <cstdio>
 #include <string>
 
 namespace tutti::nccl {
@@ -21,6 +22,18 @@ class Pending {
  private:
   tutti_request request_ = nullptr;
 };
+
+// Result of a step on one rank; an empty text is success.
+struct Vote {
+  ncclResult_t code;
+  char why[500];
+};
+
+Vote vote_of(const Outcome& outcome) {
+  Vote vote = {outcome.code, ""};
+  std::snprintf(vote.why, sizeof vote.why, "%s", outcome.why.c_str());
+  return vote;
+}
 
 }  // namespace
 
@@ -64,6 +77,20 @@ Outcome Exchange::receive_from_all(void* values, std::size_t bytes) const {
   for (int peer = 1; peer < ranks_; ++peer)
     TUTTI_NCCL_CHECK(wait(messages[static_cast<std::size_t>(peer)].get(), peer));
   return {};
+}
+
+Outcome Exchange::agree(const Outcome& own) const {
+  struct Verdict {
+    int rank;
+    Vote vote;
+  } verdict = {};
+  std::vector<Vote> votes;
+  TUTTI_NCCL_CHECK(gather(vote_of(own), votes));
+  for (std::size_t rank = votes.size(); rank-- > 0;)
+    if (votes[rank].code != ncclSuccess) verdict = {static_cast<int>(rank), votes[rank]};
+  TUTTI_NCCL_CHECK(broadcast(verdict));
+  if (own.failed() || verdict.vote.code == ncclSuccess) return own;
+  return {verdict.vote.code, "rank " + std::to_string(verdict.rank) + ": " + verdict.vote.why};
 }
 
 }  // namespace tutti::nccl

@@ -39,6 +39,8 @@ class Exchange {
     static_assert(std::is_trivially_copyable_v<Value>);
     return rank_ == 0 ? send_to_all(&value, sizeof value) : receive(&value, sizeof value);
   }
+  // Fails on all ranks if `own` has failed on one.
+  Outcome agree(const Outcome& own) const;
 
  private:
   Outcome wait(tutti_request request, int peer) const;

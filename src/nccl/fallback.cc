@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdio>
-
 #include "src/nccl/banner.h"
 #include "src/nccl/current_device.h"
 #include "src/nccl/environment.h"
@@ -23,33 +21,6 @@ constexpr const char* kRequired[] = {"ncclGetVersion",  "ncclGetUniqueId", "nccl
 std::string text_of_version(int version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
-}
-
-// Result of a step on one rank; an empty text is success.
-struct Vote {
-  ncclResult_t code;
-  char why[500];
-};
-
-Vote vote_of(const Outcome& outcome) {
-  Vote vote = {outcome.code, ""};
-  std::snprintf(vote.why, sizeof vote.why, "%s", outcome.why.c_str());
-  return vote;
-}
-
-// Collective: fails on all ranks if the step failed on one.
-Outcome agree(const Exchange& exchange, const Outcome& own) {
-  struct Verdict {
-    int rank;
-    Vote vote;
-  } verdict = {};
-  std::vector<Vote> votes;
-  TUTTI_NCCL_CHECK(exchange.gather(vote_of(own), votes));
-  for (std::size_t rank = votes.size(); rank-- > 0;)
-    if (votes[rank].code != ncclSuccess) verdict = {static_cast<int>(rank), votes[rank]};
-  TUTTI_NCCL_CHECK(exchange.broadcast(verdict));
-  if (own.failed() || verdict.vote.code == ncclSuccess) return own;
-  return {verdict.vote.code, "rank " + std::to_string(verdict.rank) + ": " + verdict.vote.why};
 }
 
 // Message of rank 0 to all ranks before they join.
@@ -127,7 +98,7 @@ Outcome Fallback::create(const Exchange& exchange, int device, std::unique_ptr<F
   FallbackLibrary* library = nullptr;
   Outcome found = FallbackLibrary::find(library);
   if (!found.failed() && library == nullptr) found = invalid_usage(std::string(kVariable) + " was unset");
-  TUTTI_NCCL_CHECK(agree(exchange, found));
+  TUTTI_NCCL_CHECK(exchange.agree(found));
   std::unique_ptr<Fallback> fallback(new Fallback(*library));
   Outcome joined = fallback->join(exchange, device);
   if (joined.failed()) {
@@ -150,8 +121,8 @@ Outcome Fallback::join(const Exchange& exchange, int device) {
     possible = invalid_usage(std::string(kVariable) + ": " + library_.path() + " is NCCL " +
                              text_of_version(library_.version()) + ", but that of rank 0 is " +
                              text_of_version(start.version) + "; use one version on all ranks");
-  TUTTI_NCCL_CHECK(agree(exchange, possible));
-  return agree(exchange, init(exchange, device, start.id));
+  TUTTI_NCCL_CHECK(exchange.agree(possible));
+  return exchange.agree(init(exchange, device, start.id));
 }
 
 Outcome Fallback::init(const Exchange& exchange, int device, const ncclUniqueId& id) {
