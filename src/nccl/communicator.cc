@@ -46,6 +46,12 @@ Outcome share_id(const Exchange& exchange, tutti_unique_id& id) {
   return {result_of(static_cast<tutti_status>(made.status)), "rank 0 could not create an id; its error has the reason"};
 }
 
+Outcome failure_of(tutti_comm comm) {
+  tutti_status failure = tutti_ok;
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm, &failure)));
+  return failure == tutti_ok ? Outcome() : Outcome{result_of(failure), tutti_last_error(comm)};
+}
+
 // Errors were reported before, or no caller is left to receive them.
 void end(tutti_comm comm, tutti_stream stream) {
   tutti_stream_destroy(stream);
@@ -119,7 +125,7 @@ Outcome Communicator::ready_to_end_calls() const {
 bool Communicator::end_calls(EndedBy cause) {
   EndedBy before = EndedBy::nothing;
   const bool first = ended_by_.compare_exchange_strong(before, cause);
-  tutti_comm_abort(comm());
+  with_comm(tutti_comm_abort);
   return first;
 }
 
@@ -272,11 +278,7 @@ Outcome Communicator::state() const {
   if (!joined_) return blocking ? Outcome() : in_progress();  // The group is still open, or join() runs.
   if (has_ended_calls()) return {};
   if (stream_ != nullptr) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_query(stream_)));
-  const std::lock_guard lock(replacing_);
-  tutti_status failure = tutti_ok;
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm(), &failure)));
-  if (failure == tutti_ok) return {};
-  return {result_of(failure), tutti_last_error(comm())};
+  return with_comm(failure_of);
 }
 
 Outcome Communicator::ready() const {
@@ -308,8 +310,7 @@ tutti_comm Communicator::being_made() const {
 }
 
 void Communicator::abort_comm() const {
-  const std::lock_guard lock(replacing_);
-  if (comm() != nullptr) tutti_comm_abort(comm());
+  with_comm([](tutti_comm comm) { return comm == nullptr ? tutti_ok : tutti_comm_abort(comm); });
 }
 
 void Communicator::abort() {

@@ -99,7 +99,15 @@ class alignas(64) Communicator {
   // True once all ranks have joined.
   bool is_joined() const { return joined_; }
 
+  // Only for the thread that makes calls, and for jobs.
   tutti_comm comm() const { return __atomic_load_n(&comm_, __ATOMIC_ACQUIRE); }
+  // Runs body(comm()), which must not wait for peers. For any thread: suspend() and resume() replace comm() before or
+  // after.
+  template <typename Body>
+  auto with_comm(Body&& body) const {
+    const std::lock_guard lock(replacing_);
+    return body(comm());
+  }
   // Handle for calls that settings.compression selects; null: none.
   tutti_comm narrow() const { return compressed_; }
   // Handle to `base`, which is comm() or narrow(), whose calls have these options. Created on first use, and ends with
@@ -137,7 +145,7 @@ class alignas(64) Communicator {
   std::atomic<bool> closed_ = false;
   std::atomic<EndedBy> ended_by_ = EndedBy::nothing;
   std::atomic<bool> suspended_ = false;
-  mutable std::mutex replacing_;  // Held while comm_ is replaced, and by other threads while they use it.
+  mutable std::mutex replacing_;  // Held while comm_ is replaced.
 
   mutable std::mutex mutex_;
   bool aborted_ = false;

@@ -54,7 +54,9 @@ tutti_stream stream_for(const Communicator& communicator, cudaStream_t given) {
 
 int device_of(const Communicator& communicator) {
   int device = -1;
-  const bool known = tutti_comm_device(communicator.comm(), &device) == tutti_ok && device >= 0;
+  const tutti_status found =
+      communicator.with_comm([&device](tutti_comm comm) { return tutti_comm_device(comm, &device); });
+  const bool known = found == tutti_ok && device >= 0;
   return known ? device : communicator.device;
 }
 

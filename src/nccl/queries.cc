@@ -11,7 +11,7 @@ namespace {
 Outcome check_joined(const ncclComm* comm, Shared& communicator) {
   communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
-  if (communicator->comm() != nullptr && communicator->state().code != ncclInProgress) return {};
+  if (communicator->is_joined() && communicator->state().code != ncclInProgress) return {};
   return invalid_argument("the communicator is still in progress: wait until its ranks have joined");
 }
 
@@ -34,7 +34,8 @@ Outcome memory_of(const ncclComm* comm, int statistic, std::uint64_t* value) {
   Shared communicator;
   TUTTI_NCCL_CHECK(check_joined(comm, communicator));
   std::size_t bytes = 0;
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_device_memory(communicator->comm(), &bytes)));
+  TUTTI_NCCL_CHECK(
+      communicator->with_comm([&bytes](tutti_comm own) { return outcome_of(tutti_comm_device_memory(own, &bytes)); }));
   const bool is_size = statistic == ncclStatGpuMemSuspend || statistic == ncclStatGpuMemTotal;
   *value = is_size ? bytes : statistic == ncclStatGpuMemSuspended && communicator->is_suspended() ? 1 : 0;
   return {};
