@@ -60,6 +60,29 @@ void end(tutti_comm comm, tutti_stream stream) {
 
 }  // namespace
 
+// While it exists, abort() also ends the creation of `handle`.
+class Communicator::Creation {
+ public:
+  Creation(Communicator& communicator, tutti_comm* handle) : communicator_(communicator) {
+    const std::lock_guard lock(communicator_.mutex_);
+    aborted_ = communicator_.aborted_;
+    communicator_.being_made_ = handle;
+  }
+  ~Creation() {
+    const std::lock_guard lock(communicator_.mutex_);
+    communicator_.being_made_ = nullptr;
+  }
+  Creation(const Creation&) = delete;
+  Creation& operator=(const Creation&) = delete;
+
+  // Fails if the communicator was aborted before.
+  Outcome possible() const { return aborted_ ? Outcome{ncclRemoteError, "the communicator was aborted"} : Outcome(); }
+
+ private:
+  Communicator& communicator_;
+  bool aborted_ = false;
+};
+
 Communicator::Communicator(RankConfig given_rank_config, Settings given_settings, int given_device)
     : rank_config(given_rank_config), settings(std::move(given_settings)), device(given_device) {}
 
@@ -79,18 +102,12 @@ Communicator::~Communicator() {
 
 Outcome Communicator::join(const ncclUniqueId& id) {
   {
-    const std::lock_guard lock(mutex_);
-    if (aborted_) return {ncclRemoteError, "the communicator was aborted before its ranks joined"};
-    being_made_ = &comm_;
+    const Creation creation(*this, &comm_);
+    TUTTI_NCCL_CHECK(creation.possible());
+    const tutti_unique_id same_id = std::bit_cast<tutti_unique_id>(id);
+    const tutti_comm_options options = options_for(settings);
+    TUTTI_NCCL_CHECK(outcome_of(tutti_comm_create(&same_id, rank_config.rank, rank_config.ranks, &options, &comm_)));
   }
-  const tutti_unique_id same_id = std::bit_cast<tutti_unique_id>(id);
-  const tutti_comm_options options = options_for(settings);
-  Outcome outcome = outcome_of(tutti_comm_create(&same_id, rank_config.rank, rank_config.ranks, &options, &comm_));
-  {
-    const std::lock_guard lock(mutex_);
-    being_made_ = nullptr;
-  }
-  if (outcome.failed()) return outcome;
   return settle();
 }
 
@@ -130,28 +147,23 @@ bool Communicator::end_calls(EndedBy cause) {
 }
 
 Outcome Communicator::quiesce() {
-  {
-    const std::lock_guard lock(mutex_);
-    worked_ = {};
-  }
+  forget_failures();
   (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
   return {};
 }
 
 Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part) {
-  {
-    const std::lock_guard lock(mutex_);
-    worked_ = {};  // Earlier failures do not concern this operation.
-    if (aborted_) return {ncclRemoteError, "the communicator was aborted before it was shrunk"};
-    being_made_ = &part;
-  }
+  forget_failures();
+  const Creation creation(*this, &part);
+  TUTTI_NCCL_CHECK(creation.possible());
   if (has_ended_calls()) (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
   const tutti_comm_options options = options_for(requested);
-  Outcome outcome =
-      outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &part));
+  return outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &part));
+}
+
+void Communicator::forget_failures() {
   const std::lock_guard lock(mutex_);
-  being_made_ = nullptr;
-  return outcome;
+  worked_ = {};
 }
 
 Exchange Communicator::exchange(tutti_comm comm, std::int64_t limit_ms) const {
@@ -169,23 +181,18 @@ Outcome Communicator::make_same_ranks(const std::string& memory, tutti_comm& mad
 
 // The old communicator is finalized after the new one exists, so that a failure to create that leaves the old one.
 Outcome Communicator::move_to(const std::string& memory) {
-  tutti_comm made = nullptr, compressed = nullptr;
+  OwnedComm made;
+  const Creation creation(*this, &made.comm);
+  TUTTI_NCCL_CHECK(creation.possible());
+  TUTTI_NCCL_CHECK(make_same_ranks(memory, made.comm));
+  tutti_comm compressed = nullptr;
+  if (memory == settings.memory) TUTTI_NCCL_CHECK(make_compressed(made.comm, settings.compression, compressed));
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_finalize(comm())));
   {
-    const std::lock_guard lock(mutex_);
-    if (aborted_) return {ncclRemoteError, "the communicator was aborted"};
-    being_made_ = &made;
+    const std::lock_guard lock(replacing_);
+    const tutti_comm ended = __atomic_exchange_n(&comm_, made.comm, __ATOMIC_ACQ_REL);
+    __atomic_store_n(&made.comm, ended, __ATOMIC_RELEASE);  // abort() may read it.
   }
-  Outcome outcome = make_same_ranks(memory, made);
-  if (!outcome.failed() && memory == settings.memory) outcome = make_compressed(made, settings.compression, compressed);
-  if (!outcome.failed()) outcome = outcome_of(tutti_comm_finalize(comm()));
-  tutti_comm ended = made;
-  {
-    const std::scoped_lock lock(mutex_, replacing_);
-    being_made_ = nullptr;
-    if (!outcome.failed()) ended = __atomic_exchange_n(&comm_, made, __ATOMIC_ACQ_REL);
-  }
-  tutti_comm_leave(ended);
-  if (outcome.failed()) return outcome;
   compressed_ = compressed;
   views_.clear();
   return {};

@@ -30,6 +30,15 @@ struct RankConfig {
 // The function that ended the calls of a communicator.
 enum class EndedBy { nothing, shrink, revoke };
 
+// Leaves a communicator, unless another object has taken it.
+struct OwnedComm {
+  tutti_comm comm = nullptr;
+  OwnedComm() = default;
+  ~OwnedComm() { tutti_comm_leave(comm); }
+  OwnedComm(const OwnedComm&) = delete;
+  OwnedComm& operator=(const OwnedComm&) = delete;
+};
+
 // A pre-multiplied sum created by the program.
 struct MadeReduction {
   int number = 0;  // Value that the program received as ncclRedOp_t.
@@ -119,11 +128,13 @@ class alignas(64) Communicator {
   tutti_stream stream() const { return stream_; }
 
  private:
+  class Creation;
   Outcome settle();
   // Collective: moves the communicator to other memory, as in Settings::memory.
   Outcome move_to(const std::string& memory);
   Exchange exchange(tutti_comm comm, std::int64_t limit_ms) const;
   Outcome make_same_ranks(const std::string& memory, tutti_comm& made);
+  void forget_failures();
   Outcome state_of_jobs() const;
   void work();
   tutti_comm being_made() const;  // Null: none.
@@ -149,7 +160,7 @@ class alignas(64) Communicator {
 
   mutable std::mutex mutex_;
   bool aborted_ = false;
-  tutti_comm* being_made_ = nullptr;  // Handle that join(), shrink() or move_to() is creating; null: none.
+  tutti_comm* being_made_ = nullptr;  // Handle that is being created; null: none.
   std::deque<std::function<Outcome()>> jobs_;
   bool working_ = false;            // A thread runs jobs.
   std::condition_variable rested_;  // Signals the end of that thread.

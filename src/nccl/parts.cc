@@ -9,14 +9,8 @@
 namespace tutti::nccl {
 namespace {
 
-// Owns a new communicator until a Communicator takes it.
-struct Part {
-  tutti_comm comm = nullptr;
-  ~Part() { tutti_comm_leave(comm); }
-};
-
 // Publishes the handle of a new communicator. After an abort of the parent, `out` may be invalid, so nothing is stored.
-Outcome present(Part& part, const Communicator& parent, const Settings& settings, ncclComm_t* out) {
+Outcome present(OwnedComm& part, const Communicator& parent, const Settings& settings, ncclComm_t* out) {
   RankConfig rank_config = {};
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &rank_config.rank)));
   TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &rank_config.ranks)));
@@ -54,7 +48,7 @@ struct Splitting {
 // Runs in the parent's job or thread. A communicator whose calls were ended cannot communicate, so another of the same
 // ranks is split in its place.
 Outcome split(Communicator& parent, const Splitting& splitting) {
-  Part part, same_ranks;
+  OwnedComm part, same_ranks;
   if (parent.has_ended_calls()) TUTTI_NCCL_CHECK(parent.shrink({}, parent.settings, same_ranks.comm));
   const tutti_comm whole = same_ranks.comm == nullptr ? parent.comm() : same_ranks.comm;
   const tutti_comm_options options = options_for(splitting.settings);
@@ -120,7 +114,7 @@ Outcome copy_excluded(const int* list, int count, std::vector<int>& excluded) {
 
 // Runs in the parent's job or thread.
 Outcome shrink(Communicator& parent, const Shrinking& shrinking) {
-  Part part;
+  OwnedComm part;
   TUTTI_NCCL_CHECK(parent.shrink(shrinking.excluded, shrinking.settings, part.comm));
   return present(part, parent, shrinking.settings, shrinking.out);
 }
