@@ -17,9 +17,10 @@ namespace {
 constexpr std::chrono::seconds kAbortTime(5);  // An abort may have to wait for other communicators of its group.
 constexpr std::chrono::milliseconds kLookTime(1);
 constexpr std::size_t kMaxViews = 64;
-constexpr std::int64_t kNoLimit = -1;
 // Maximum wait for a rank that has just joined. It may have to load a large library.
 constexpr std::int64_t kFallbackLimitMs = 120'000;
+constexpr const char* kHasWindows =
+    "the communicator has windows, whose addresses peers have mapped; call ncclCommWindowDeregister for them first";
 constexpr const char* kSuspended = "the communicator is suspended: call ncclCommResume first";
 
 bool is_busy(tutti_stream stream) { return stream != nullptr && tutti_stream_query(stream) == tutti_in_progress; }
@@ -163,7 +164,7 @@ Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& r
 
 void Communicator::forget_failures() {
   const std::lock_guard lock(mutex_);
-  worked_ = {};
+  worked_ = suspension_ = {};
 }
 
 Exchange Communicator::exchange(tutti_comm comm, std::int64_t limit_ms) const {
@@ -173,7 +174,7 @@ Exchange Communicator::exchange(tutti_comm comm, std::int64_t limit_ms) const {
 // Creates a communicator of the same ranks in other memory.
 Outcome Communicator::make_same_ranks(const std::string& memory, tutti_comm& made) {
   tutti_unique_id id;
-  TUTTI_NCCL_CHECK(share_id(exchange(comm(), kNoLimit), id));
+  TUTTI_NCCL_CHECK(share_id(exchange(comm(), timeout_ms_of_environment()), id));
   tutti_comm_options options = options_for(settings);
   options.memory = memory.c_str();
   return outcome_of(tutti_comm_create(&id, rank_config.rank, rank_config.ranks, &options, &made));
@@ -199,21 +200,26 @@ Outcome Communicator::move_to(const std::string& memory) {
 }
 
 Outcome Communicator::suspend() {
-  Outcome outcome;
-  if (!windows.empty()) {
-    outcome = invalid_usage(
-        "the communicator has windows, whose addresses peers have mapped; call ncclCommWindowDeregister for them "
-        "first");
-  } else if (enqueues(settings)) {
-    outcome = move_to(kHostMemory);
-  }
+  Outcome outcome = caught([&]() -> Outcome {
+    const Outcome own = windows.empty() ? Outcome() : invalid_usage(kHasWindows);
+    TUTTI_NCCL_CHECK(exchange(comm(), timeout_ms_of_environment()).agree(own));
+    return enqueues(settings) ? move_to(kHostMemory) : Outcome();
+  });
   if (outcome.failed()) cancel_suspension();
-  return outcome;
+  return concluded(std::move(outcome));
 }
 
 Outcome Communicator::resume() {
-  if (enqueues(settings)) TUTTI_NCCL_CHECK(move_to(settings.memory));
-  cancel_suspension();
+  Outcome outcome = caught([&] { return enqueues(settings) ? move_to(settings.memory) : Outcome(); });
+  if (!outcome.failed()) cancel_suspension();
+  return concluded(std::move(outcome));
+}
+
+// A non-blocking communicator reports a failure in state() only.
+Outcome Communicator::concluded(Outcome suspension) {
+  if (settings.mode == Mode::blocking) return suspension;
+  const std::lock_guard lock(mutex_);
+  suspension_ = std::move(suspension);
   return {};
 }
 
@@ -280,6 +286,12 @@ Outcome Communicator::state_of_jobs() const {
 }
 
 Outcome Communicator::state() const {
+  TUTTI_NCCL_CHECK(state_of_calls());
+  const std::lock_guard lock(mutex_);
+  return suspension_;
+}
+
+Outcome Communicator::state_of_calls() const {
   TUTTI_NCCL_CHECK(state_of_jobs());
   const bool blocking = settings.mode == Mode::blocking;
   if (!joined_) return blocking ? Outcome() : in_progress();  // The group is still open, or join() runs.
@@ -288,7 +300,7 @@ Outcome Communicator::state() const {
   return with_comm(failure_of);
 }
 
-Outcome Communicator::ready() const {
+Outcome Communicator::ready() {
   if (closed_) return invalid_argument("the communicator is finalized: only queries and ncclCommDestroy may follow");
   if (has_ended_calls()) return no_calls(ended_by_);
   if (suspended_) return invalid_usage(kSuspended);
@@ -296,7 +308,11 @@ Outcome Communicator::ready() const {
     if (joined_) return {};
     return invalid_argument("the ranks of the communicator have not joined yet: call ncclGroupEnd first");
   }
-  Outcome now = state();
+  Outcome now = state_of_calls();
+  if (now.code == ncclSuccess) {
+    const std::lock_guard lock(mutex_);
+    suspension_ = {};
+  }
   if (now.code != ncclInProgress) return now;
   return invalid_argument(
       "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress");

@@ -77,8 +77,8 @@ class alignas(64) Communicator {
   void begin(const Shared& self, std::function<Outcome()> job);
   // Returns success, in progress, or the first failure. Thread-safe.
   Outcome state() const;
-  // Returns success if calls may be made.
-  Outcome ready() const;
+  // Returns success if calls may be made. state() then no longer reports the failure of a suspend() or resume().
+  Outcome ready();
   // Returns success if ncclCommShrink or ncclCommRevoke may be called. The communicator may have failed or be busy.
   Outcome ready_to_end_calls() const;
   // Ends all calls permanently, on this rank and its peers. Returns immediately. Afterwards state() reports jobs only.
@@ -96,9 +96,10 @@ class alignas(64) Communicator {
   void cancel_suspension() { suspended_ = false; }
   bool is_suspended() const { return suspended_; }
   // After begin_suspension(), collective: frees the device memory of the communicator. Waits for enqueued calls, and
-  // for all ranks. If it fails, calls are allowed again, unless the communicator has failed.
+  // for all ranks. Fails on all ranks if one has windows. If it fails, calls are allowed again, unless the communicator
+  // has failed.
   Outcome suspend();
-  // Collective: ends the suspension.
+  // Collective: ends the suspension. If it fails, the communicator stays suspended.
   Outcome resume();
   // Ends every wait, including those of a later join(), shrink(), suspend() or resume(). Thread-safe. If the
   // communicator is non-blocking, also waits, for at most some seconds, until calls no longer access the program's
@@ -134,8 +135,10 @@ class alignas(64) Communicator {
   Outcome move_to(const std::string& memory);
   Exchange exchange(tutti_comm comm, std::int64_t limit_ms) const;
   Outcome make_same_ranks(const std::string& memory, tutti_comm& made);
+  Outcome concluded(Outcome suspension);
   void forget_failures();
   Outcome state_of_jobs() const;
+  Outcome state_of_calls() const;
   void work();
   tutti_comm being_made() const;  // Null: none.
   void abort_comm() const;
@@ -165,6 +168,7 @@ class alignas(64) Communicator {
   bool working_ = false;            // A thread runs jobs.
   std::condition_variable rested_;  // Signals the end of that thread.
   Outcome worked_;                  // First failure of a job.
+  Outcome suspension_;              // Failure of the last suspend() or resume(), which does not forbid calls.
 };
 
 // Creates a handle. Fails if the process has too many communicators.

@@ -1,5 +1,6 @@
 #include "src/nccl/environment.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -9,6 +10,13 @@ namespace {
 std::string value_of(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+double number_of(const char* name, double fallback) {
+  const std::string value = value_of(name);
+  double number = fallback;
+  std::from_chars(value.data(), value.data() + value.size(), number);
+  return number;
 }
 
 }  // namespace
@@ -26,6 +34,12 @@ std::string net_of_environment() { return value_of("NCCL_NET"); }
 std::string fallback_of_environment() { return value_of("TUTTI_NCCL_FALLBACK"); }
 
 bool is_set(const char* name) { return !value_of(name).empty(); }
+
+// Communicators are not created if one of the variables is invalid.
+std::int64_t timeout_ms_of_environment() {
+  const double limit_ms = number_of("TUTTI_TIMEOUT_MS", -1) * number_of("TUTTI_TIMEOUT_SCALE", 1);
+  return limit_ms <= 0 ? -1 : std::max<std::int64_t>(1, static_cast<std::int64_t>(limit_ms));
+}
 
 std::optional<int> blocking_of_environment() {
   const std::string value = value_of("NCCL_COMM_BLOCKING");

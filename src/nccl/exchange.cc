@@ -40,6 +40,7 @@ Vote vote_of(const Outcome& outcome) {
 Outcome Exchange::wait(tutti_request request, int peer) const {
   const tutti_status status = tutti_request_wait(request, limit_ms_, nullptr);
   if (status != tutti_in_progress) return outcome_of(status);
+  tutti_comm_abort(comm_);
   return {ncclRemoteError, "rank " + std::to_string(peer) + " has not taken part for " + std::to_string(limit_ms_) +
                                " ms; call the function on all ranks, with the same settings"};
 }

@@ -13,7 +13,7 @@
 namespace tutti::nccl {
 
 // Collective. Each function waits for the ranks it needs, until the communicator fails or is aborted, or for at most
-// `limit_ms`; -1: no limit.
+// `limit_ms`; -1: no limit. After a timeout the ranks are out of step, so it aborts the communicator.
 class Exchange {
  public:
   struct Member {

@@ -163,6 +163,36 @@ TEST(DeviceLifecycle, SuspendRefusesWindows_AndCallsOfItsGroup) {
   EXPECT_EQ(values[1], std::vector<int>(100, 3)) << "the calls of the failed group did not run";
 }
 
+// Returns the result of a suspension, also of a non-blocking communicator.
+ncclResult_t suspended(ncclComm_t comm) {
+  const ncclResult_t begun = ncclCommSuspend(comm, NCCL_SUSPEND_MEM);
+  return begun == ncclInProgress ? outcome_of(comm) : begun;
+}
+
+// Rank 0 has no window, but its suspension fails as well. Afterwards both ranks may make calls, and suspend.
+TEST(DeviceLifecycle, SuspendFailsOnAllRanks_IfOneHasWindows) {
+  for (const ncclConfig_t& config : {ncclConfig_t(NCCL_CONFIG_INITIALIZER), non_blocking_config()}) {
+    const NcclRanks ranks(2, config);
+    std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(100, 2)};
+    std::vector<ncclWindow_t> windows(2);
+    (void)ranks.run_in_group([&](int rank, ncclComm_t comm) {
+      NCCL_EXPECT_OK(ncclCommWindowRegister(comm, values[rank].data(), 400, &windows[rank], NCCL_WIN_COLL_SYMMETRIC));
+    });
+    for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess);
+    NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[0], windows[0]));
+    ranks.run([](int, ncclComm_t comm) { EXPECT_EQ(suspended(comm), ncclInvalidUsage); });
+    expect_error_text("call ncclCommWindowDeregister for them first");
+    ranks.run([](int rank, ncclComm_t comm) { expect_sum(comm, rank, 3); });
+    NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[1], windows[1]));
+    ranks.run([](int rank, ncclComm_t comm) {
+      EXPECT_EQ(suspended(comm), ncclSuccess) << ncclGetLastError(nullptr);
+      (void)ncclCommResume(comm);
+      EXPECT_EQ(outcome_of(comm), ncclSuccess) << ncclGetLastError(nullptr);
+      expect_sum(comm, rank, 3);
+    });
+  }
+}
+
 TEST(DeviceLifecycle, AbortEndsCall_ThatWaitsForPeer) {
   NcclRanks ranks(3);
   std::vector<int> values[] = {std::vector<int>(100, 1), std::vector<int>(100, 1)};

@@ -1,5 +1,6 @@
 // ncclCommSuspend() and ncclCommResume(): which functions a suspended communicator refuses, and its end.
 #include <atomic>
+#include <cstdlib>
 
 #include "tests/nccl/clients.h"
 #include "tests/nccl/newer_nccl.h"
@@ -123,14 +124,26 @@ TEST(Suspend, AllowsQueries_Meanwhile) {
   for (std::thread& watchdog : watchdogs) watchdog.join();
 }
 
-// On a device, rank 1 waits for rank 0, which never suspends.
+// Rank 0 never suspends.
+TEST(Suspend, EndsWaitForPeers_AfterTimeout) {
+  const NcclRanks ranks(2);
+  ::setenv("TUTTI_TIMEOUT_MS", "20", 1);
+  EXPECT_EQ(ncclCommSuspend(ranks[1], NCCL_SUSPEND_MEM), ncclRemoteError);
+  expect_error_text("rank 0 has not taken part for");
+  ::unsetenv("TUTTI_TIMEOUT_MS");
+  while (outcome_of(ranks[0]) == ncclSuccess) std::this_thread::yield();
+  EXPECT_EQ(outcome_of(ranks[0]), ncclRemoteError) << "the ranks are out of step";
+}
+
 TEST(Suspend, AbortEndsWaitForPeers) {
   NcclRanks ranks(2);
   const ncclComm_t waiting = ranks.give_up(1);
-  std::thread watchdog([&] { NCCL_EXPECT_OK(ncclCommAbort(waiting)); });
-  const ncclResult_t ended = ncclCommSuspend(waiting, NCCL_SUSPEND_MEM);
-  EXPECT_TRUE(ended == ncclRemoteError || ended == ncclInvalidArgument || stream_of(0) == nullptr)
-      << ncclGetErrorString(ended);
+  std::thread watchdog([&] {
+    for (uint64_t suspends = 0; suspends == 0; std::this_thread::yield())
+      NCCL_EXPECT_OK(ncclCommMemStats(waiting, ncclStatGpuMemSuspended, &suspends));
+    NCCL_EXPECT_OK(ncclCommAbort(waiting));
+  });
+  EXPECT_EQ(ncclCommSuspend(waiting, NCCL_SUSPEND_MEM), ncclRemoteError) << ncclGetLastError(nullptr);
   watchdog.join();
 }
 
