@@ -144,6 +144,7 @@ bool Communicator::end_calls(EndedBy cause) {
   EndedBy before = EndedBy::nothing;
   const bool first = ended_by_.compare_exchange_strong(before, cause);
   with_comm(tutti_comm_abort);
+  if (fallback_ != nullptr) fallback_->abort();
   return first;
 }
 
@@ -297,7 +298,9 @@ Outcome Communicator::state_of_calls() const {
   if (!joined_) return blocking ? Outcome() : in_progress();  // The group is still open, or join() runs.
   if (has_ended_calls()) return {};
   if (stream_ != nullptr) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_query(stream_)));
-  return with_comm(failure_of);
+  TUTTI_NCCL_CHECK(with_comm(failure_of));
+  const Outcome there = fallback_ == nullptr ? Outcome() : fallback_->state();
+  return there.failed() || !blocking ? there : Outcome();
 }
 
 Outcome Communicator::ready() {

@@ -81,8 +81,8 @@ class alignas(64) Communicator {
   Outcome ready();
   // Returns success if ncclCommShrink or ncclCommRevoke may be called. The communicator may have failed or be busy.
   Outcome ready_to_end_calls() const;
-  // Ends all calls permanently, on this rank and its peers. Returns immediately. Afterwards state() reports jobs only.
-  // Returns false if calls were ended before.
+  // Ends all calls permanently, on this rank and its peers, and those of the fallback library on this rank. Afterwards
+  // state() reports jobs only. Returns false if calls were ended before.
   bool end_calls(EndedBy cause);
   bool has_ended_calls() const { return ended_by_ != EndedBy::nothing; }
   // After end_calls(): waits, for a bounded time, until calls no longer access the program's memory. Afterwards state()

@@ -90,7 +90,7 @@ Outcome Exchange::agree(const Outcome& own) const {
   for (std::size_t rank = votes.size(); rank-- > 0;)
     if (votes[rank].code != ncclSuccess) verdict = {static_cast<int>(rank), votes[rank]};
   TUTTI_NCCL_CHECK(broadcast(verdict));
-  if (own.failed() || verdict.vote.code == ncclSuccess) return own;
+  if (own.code != ncclSuccess || verdict.vote.code == ncclSuccess) return own;
   return {verdict.vote.code, "rank " + std::to_string(verdict.rank) + ": " + verdict.vote.why};
 }
 

@@ -15,8 +15,9 @@ namespace {
 
 constexpr const char* kVariable = "TUTTI_NCCL_FALLBACK";
 // Every communicator needs these.
-constexpr const char* kRequired[] = {"ncclGetVersion",  "ncclGetUniqueId", "ncclGetLastError", "ncclCommInitRank",
-                                     "ncclCommDestroy", "ncclCommAbort",   "ncclGroupStart",   "ncclGroupEnd"};
+constexpr const char* kRequired[] = {"ncclGetVersion",   "ncclGetUniqueId", "ncclGetLastError",
+                                     "ncclCommInitRank", "ncclCommDestroy", "ncclCommAbort",
+                                     "ncclGroupStart",   "ncclGroupEnd",    "ncclCommGetAsyncError"};
 
 std::string text_of_version(int version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
@@ -135,13 +136,25 @@ Outcome Fallback::init(const Exchange& exchange, int device, const ncclUniqueId&
 }
 
 void Fallback::end_by(const char* function) {
-  const ncclComm_t comm = comm_.exchange(nullptr);
+  ncclComm_t comm = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    comm = comm_.exchange(nullptr);
+  }
   if (comm != nullptr) library_.required<ncclResult_t(ncclComm_t)>(function)(comm);
 }
 
 Fallback::~Fallback() { end_by("ncclCommDestroy"); }
 
 void Fallback::abort() { end_by("ncclCommAbort"); }
+
+Outcome Fallback::state() {
+  const auto get = library_.required<ncclResult_t(ncclComm_t, ncclResult_t*)>("ncclCommGetAsyncError");
+  const std::lock_guard lock(mutex_);
+  ncclResult_t state = ncclSuccess;
+  if (comm() != nullptr) TUTTI_NCCL_CHECK(library_.outcome("ncclCommGetAsyncError", get(comm(), &state)));
+  return library_.outcome("ncclCommGetAsyncError", state);
+}
 
 Outcome Fallback::register_window(const FallbackWindow& window, ncclWindow_t& made) {
   ncclResult_t (*enroll)(ncclComm_t, void*, std::size_t, ncclWindow_t*, int) = nullptr;
@@ -150,6 +163,7 @@ Outcome Fallback::register_window(const FallbackWindow& window, ncclWindow_t& ma
 }
 
 Outcome Fallback::deregister_window(ncclWindow_t window) {
+  if (comm() == nullptr) return {};  // abort() has ended its windows.
   ncclResult_t (*withdraw)(ncclComm_t, ncclWindow_t) = nullptr;
   TUTTI_NCCL_CHECK(library_.get("ncclCommWindowDeregister", withdraw));
   return library_.outcome("ncclCommWindowDeregister", withdraw(comm(), window));

@@ -75,6 +75,8 @@ class Fallback {
 
   FallbackLibrary& library() const { return library_; }
   ncclComm_t comm() const { return comm_; }  // Null after abort().
+  // Returns success, in progress, or the failure of the communicator; success after abort(). Any thread may call it.
+  Outcome state();
   // Ends all calls of the communicator. Any thread may call it.
   void abort();
   // Collective, like ncclCommWindowRegister. The window is null if the memory cannot be shared.
@@ -88,6 +90,7 @@ class Fallback {
   Outcome init(const Exchange& exchange, int device, const ncclUniqueId& id);
 
   FallbackLibrary& library_;
+  std::mutex mutex_;  // Held while comm_ is polled or replaced.
   std::atomic<ncclComm_t> comm_ = nullptr;
 };
 

@@ -123,6 +123,36 @@ TEST(Fallback, BelongsToEachPart_AndEndsByAbort) {
   }
 }
 
+TEST(Fallback, EndsCalls_WithThoseOfTutti) {
+  const FallbackTo set(NCCL_STAND_IN);
+  StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
+  const NcclRanks ranks(3);
+  there.take();
+  NCCL_EXPECT_OK(ncclCommRevoke(ranks[0], NCCL_REVOKE_DEFAULT));
+  EXPECT_EQ(there.take(), Calls{"abort 0"});
+  int excluded = 0;
+  run_threads(2, [&](int i) {
+    ncclComm_t part = nullptr;
+    NCCL_EXPECT_OK(ncclCommShrink(ranks[i + 1], &excluded, 1, &part, nullptr, NCCL_SHRINK_ABORT));
+    NCCL_EXPECT_OK(signal_to(i, part));
+    NCCL_EXPECT_OK(ncclCommDestroy(part));
+  });
+  const Calls made = there.take();
+  for (const std::string rank : {"1", "2"}) EXPECT_EQ(count_of(made, "abort " + rank), 1);
+  EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
+}
+
+TEST(Fallback, ReportsFailureOfItsCommunicator) {
+  const FallbackTo set(NCCL_STAND_IN);
+  StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
+  const NcclRanks ranks(2);
+  there.failing_rank = 1;
+  EXPECT_EQ(outcome_of(ranks[0]), ncclSuccess);
+  EXPECT_EQ(outcome_of(ranks[1]), ncclSystemError);
+  expect_error_text("ncclCommGetAsyncError of " NCCL_STAND_IN " returned 2: the stand-in fails");
+  there.failing_rank = -1;
+}
+
 TEST(Fallback, IsOff_WhenUnset) {
   const NcclRanks ranks(1);
   EXPECT_EQ(signal_to(0, ranks[0]), ncclInvalidUsage);

@@ -58,6 +58,11 @@ ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int 
 }
 #endif
 
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
+  *result = reinterpret_cast<Comm*>(comm)->rank == recorder().failing_rank ? ncclSystemError : ncclSuccess;
+  return ncclSuccess;
+}
+
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   recorded("destroy", comm);
   delete reinterpret_cast<Comm*>(comm);

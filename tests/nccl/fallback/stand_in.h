@@ -23,7 +23,7 @@ class StandInNccl {
     return std::exchange(calls_, {});
   }
 
-  int failing_rank = -1;  // The rank whose ncclCommInitRank fails.
+  int failing_rank = -1;  // The rank whose ncclCommInitRank fails, or whose communicator has failed.
 
  private:
   std::mutex mutex_;
