@@ -50,7 +50,8 @@ struct MadeReduction {
 class alignas(64) Communicator {
  public:
   Communicator(RankConfig rank_config, Settings settings, int device);
-  ~Communicator();  // Does not wait for peers. Run by the last owner.
+  // Run by the last owner. Waits for no peer, but a fallback library may wait for the ranks of this host.
+  ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
