@@ -421,7 +421,7 @@ TUTTI_API tutti_status tutti_group_simulate_end(double* time_us);
 /* Errors of messages with tags
  *   Different counts or types: tutti_invalid_usage. A send of up to 64 KiB may succeed before.
  *   Failures: requests end within a second after an abort or failure, or when all possible peers have left.
- *   Finalize, destroy, leave: incomplete requests end with tutti_invalid_usage. */
+ *   Device memory: tutti_unsupported. Finalize, destroy, leave: incomplete requests end with tutti_invalid_usage. */
 
 typedef struct tutti_request_handle* tutti_request;
 #define TUTTI_ANY_RANK (-1)

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "src/api/call_entry.h"
+#include "src/api/on_device.h"
 #include "src/messages/endpoint.h"
 
 namespace tutti {
@@ -42,20 +43,30 @@ struct Target {
   std::shared_ptr<MessageEndpoint> endpoint;
 };
 
-Result<Target> target_in(const CommHandle& handle, int peer, MessageDirection direction) {
+// The service thread, which moves the data, cannot access memory of a device.
+Status check_memory(const MessageCall& call, const CommHandle& handle) {
+  const DeviceBackend* backend = handle.shared->on_device;
+  if (backend == nullptr || call.count == 0 || !backend->device().holds(call.data)) return {};
+  const std::string name = call.direction == MessageDirection::send ? "send" : "recv";
+  return unsupported(name + " is in device memory; messages with tags need host memory: copy it, or call tutti_" +
+                     name);
+}
+
+Result<Target> target_in(const CommHandle& handle, int peer, const MessageCall& call) {
   Target target;
-  target.peer = TUTTI_TRY(peer_of(peer, handle.ranks, direction));
+  target.peer = TUTTI_TRY(peer_of(peer, handle.ranks, call.direction));
   Communicator* runner = handle.runner.load(std::memory_order_acquire);
   if (runner == nullptr) return no_runner(handle);
+  TUTTI_CHECK_OK(check_memory(call, handle));
   target.endpoint = TUTTI_TRY(runner->messages());
   return target;
 }
 
 // Another thread may end the communicator at any time, but not while the table runs the body. Its endpoint may outlive
 // it, and then refuses messages.
-Result<Target> target_of(tutti_comm comm, int peer, MessageDirection direction) {
+Result<Target> target_of(tutti_comm comm, int peer, const MessageCall& call) {
   Result<Target> target = Target();
-  const auto find = [&](const CommHandle& handle) { target = target_in(handle, peer, direction); };
+  const auto find = [&](const CommHandle& handle) { target = target_in(handle, peer, call); };
   if (!CommHandles::instance().visit(comm, find)) return no_communicator(comm);
   return target;
 }
@@ -114,7 +125,7 @@ Status start(const MessageArguments& arguments, tutti_request* request) {
                       static_cast<std::byte*>(const_cast<void*>(arguments.data))};
   TUTTI_CHECK_OK(check_call(call, arguments.type));
   if (request == nullptr) return invalid_argument("request is null: pass where to put the handle");
-  const Target target = TUTTI_TRY(target_of(arguments.comm, arguments.peer, call.direction));
+  const Target target = TUTTI_TRY(target_of(arguments.comm, arguments.peer, call));
   call.peer = target.peer;
   // The handle comes first, so that no message starts without one.
   void* handle = TUTTI_TRY(OpenRequests::instance().insert(std::make_unique<OpenRequest>()));
@@ -169,7 +180,7 @@ tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int* found, t
   return guarded("tutti_iprobe", [&]() -> Status {
     if (found == nullptr) return invalid_argument("found is null: pass where to put the answer");
     TUTTI_CHECK_OK(tutti::check_message(message));
-    const tutti::Target target = TUTTI_TRY(tutti::target_of(comm, peer, MessageDirection::receive));
+    const tutti::Target target = TUTTI_TRY(tutti::target_of(comm, peer, {.direction = MessageDirection::receive}));
     const auto info = TUTTI_TRY(target.endpoint->probe(target.peer, tag));
     *found = info ? 1 : 0;
     if (info) tutti::write(*info, message);

@@ -65,6 +65,7 @@ class HostDevice final : public Device {
   void recycle(std::byte* memory) override { memory_.keep(memory); }
   void set_aside(std::byte* memory) override { memory_.set_aside(memory); }
   void free_kept() override { memory_.free_kept(); }
+  bool holds(const std::byte* memory) const override { return memory_.find(memory, 1).has_value(); }
   Status upload(std::byte* to, std::span<const std::byte> from) override;
   Result<HostMemory> allocate_host(std::size_t bytes) override;
   void free_host(const HostMemory& memory) override;

@@ -10,4 +10,11 @@ Status cuda_status(cudaError_t error, const char* call, const std::string& devic
   return Status(Code::system, std::move(text));
 }
 
+bool is_memory(cudaMemoryType type, const std::byte* memory) {
+  cudaPointerAttributes attributes = {};
+  const cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+  if (error != cudaSuccess) cudaGetLastError();
+  return error == cudaSuccess && attributes.type == type;
+}
+
 }  // namespace tutti

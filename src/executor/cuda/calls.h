@@ -3,6 +3,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <string>
 
 #include "src/base/status.h"
@@ -13,6 +14,9 @@ namespace tutti {
 // Converts a CUDA error to a Status with call and device name. Clears the thread's last error, which the next call
 // would otherwise return again.
 Status cuda_status(cudaError_t error, const char* call, const std::string& device);
+
+// True if CUDA knows the memory, and it is of this type.
+bool is_memory(cudaMemoryType type, const std::byte* memory);
 
 // Selects a device for the calling thread and relaxes its stream-capture mode, until destruction. Calls are then
 // permitted while any stream is being captured. If the driver cannot push contexts (see thread_context.h), the device

@@ -30,6 +30,10 @@ class CudaDevice final : public Device {
   void recycle(std::byte* memory) override;
   void set_aside(std::byte* memory) override { memory_.set_aside(memory); }
   void free_kept() override;
+  bool holds(const std::byte* memory) const override {
+    const OnDevice here(ordinal_);
+    return is_memory(cudaMemoryTypeDevice, memory);
+  }
   Status upload(std::byte* to, std::span<const std::byte> from) override;
 
   Result<HostMemory> allocate_host(std::size_t bytes) override;

@@ -7,18 +7,6 @@
 #include "src/executor/cuda/calls.h"
 
 namespace tutti {
-namespace {
-
-// True for host memory registered with CUDA. For memory registered by the program, both ends must be checked.
-bool is_shown(const std::byte* memory) {
-  cudaPointerAttributes attributes = {};
-  const cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
-  if (error != cudaSuccess) cudaGetLastError();
-  return error == cudaSuccess && attributes.type == cudaMemoryTypeHost;
-}
-
-}  // namespace
-
 HostPages& HostPages::of_process() {
   static auto& pages = *new HostPages;  // Never destroyed, because threads may outlive static objects.
   return pages;
@@ -39,7 +27,7 @@ Status HostPages::register_pages(std::byte* memory, std::size_t bytes) {
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable | cudaHostRegisterMapped);
   if (error == cudaErrorHostMemoryAlreadyRegistered) {
     cudaGetLastError();
-    if (!is_shown(memory) || !is_shown(memory + bytes - 1))
+    if (!is_memory(cudaMemoryTypeHost, memory) || !is_memory(cudaMemoryTypeHost, memory + bytes - 1))
       return invalid_usage("only a part of " + range +
                            " is registered with CUDA; call cudaHostRegister for all of it, or for no part");
   } else {

@@ -131,6 +131,8 @@ class Device {
   virtual void set_aside(std::byte* memory) = 0;
   // Releases the memory cached by recycle(), when memory is scarce. May wait like free().
   virtual void free_kept() = 0;
+  // True if the address lies in the memory of a device, which the host cannot access.
+  virtual bool holds(const std::byte* memory) const = 0;
   // Copies host memory to the device; complete on return.
   virtual Status upload(std::byte* to, std::span<const std::byte> from) = 0;
 
