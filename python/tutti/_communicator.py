@@ -285,7 +285,7 @@ class Communicator(Messages):
 
 def _described_on_gpu(array: Any, writable: bool) -> Described:
     if not isinstance(array, Buffer):
-        raise InvalidArgument(f"the array is a {type(array).__name__}; a communicator on a GPU needs a tutti.Buffer with an "
+        raise InvalidArgument(f"the array is a {type(array).__name__}; a collective on a GPU needs a tutti.Buffer with an "
                               "address that the GPU can access")
     return describe(array, writable)
 

@@ -8,8 +8,9 @@ from typing import Any, Callable
 
 from . import _callbacks
 from ._api import ANY_RANK, MessageStruct, Status, c
+from ._arrays import describe
 from ._collectives import Collectives
-from ._errors import Aborted, Error, Timeout, error_of
+from ._errors import Aborted, Error, InvalidArgument, Timeout, error_of
 from ._options import limit_ms
 
 _TAGS = 1 << 64
@@ -142,10 +143,11 @@ class Request:
 
 
 class Messages(Collectives):
-    """Non-blocking messages in host memory. Any thread may send and receive them, also during a collective.
+    """Non-blocking messages in host memory, also of communicators on GPUs.
 
-    They are independent of collectives, send(), recv(), groups and streams. A receive matches a message by source and tag;
-    messages of a rank with equal tags are received in the order of their sends.
+    Any thread may send and receive them, also during a collective. They are independent of collectives, send(), recv(), groups
+    and streams. A receive matches a message by source and tag; messages of a rank with equal tags are received in the order of
+    their sends.
     """
 
     def isend(self, array: Any, peer: int, tag: int = 0) -> Request:
@@ -176,7 +178,10 @@ class Messages(Collectives):
         return Message(struct.peer, struct.tag, struct.count) if found.value else None
 
     def _start(self, operation: str, start: Any, array: Any, peer: int, tag: int) -> Request:
-        address, count, code, owner = self._input(operation, array, writable=operation == "irecv")
+        try:
+            address, count, code, owner = describe(array, operation == "irecv")  # In host memory, also with a GPU.
+        except InvalidArgument as error:
+            raise self._refusal(operation, error.message) from None
         handle = ctypes.c_void_p()
         status = start(address, count, code, peer, self._tag(operation, tag), self._handle, handle)
         if status:

@@ -13,7 +13,7 @@ import weakref
 import numpy
 import ranks
 import tutti
-from tutti import _callbacks
+from tutti import _callbacks, _communicator
 
 LARGE = 100000  # More than 64 KiB: the send is complete only after the receive has begun.
 
@@ -254,6 +254,17 @@ class Messages(unittest.TestCase):
         comm.isend(numpy.zeros(1), 0, 9)
         self.assertEqual(other.wait(ranks.TIMEOUT_S).tag, 9)
         other.wait()
+
+    def test_arrays_in_host_memory_are_sent_with_a_gpu(self):
+        comm = self.alone()
+        comm._describe = _communicator._described_on_gpu  # As if comm.device were 0.
+        with self.assertRaisesRegex(tutti.InvalidArgument, "a collective on a GPU needs a tutti.Buffer"):
+            comm.all_reduce(numpy.ones(3))
+        out = numpy.zeros(3)
+        receive = comm.irecv(out, 0, 4)
+        comm.isend(numpy.arange(3.0), 0, 4).wait()
+        receive.wait()
+        self.assertEqual(out.tolist(), [0, 1, 2])
 
     def test_wrong_arguments_are_refused(self):
         comm = self.alone()
