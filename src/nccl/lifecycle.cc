@@ -1,5 +1,7 @@
 // Shutdown and suspension of communicators. Shutdown does not wait for peers directly, but may wait for this rank's
 // enqueued calls, in which peers take part.
+#include <utility>
+
 #include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 
@@ -54,9 +56,10 @@ Outcome suspend(ncclComm_t comm, int flags) {
     return invalid_argument("flags is " + std::to_string(flags) + ": pass NCCL_SUSPEND_MEM, 1");
   Shared communicator;
   TUTTI_NCCL_CHECK(find_ready(comm, communicator));
+  Job job{communicator, [communicator] { return communicator->suspend(); },
+          [communicator] { communicator->cancel_suspension(); }};
   communicator->begin_suspension();
-  return submit(Job{communicator, [communicator] { return communicator->suspend(); },
-                    [communicator] { communicator->cancel_suspension(); }});
+  return submit(std::move(job));
 }
 
 Outcome resume(ncclComm_t comm) {
