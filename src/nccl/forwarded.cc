@@ -16,54 +16,56 @@ constexpr const char* kNoProperties =
 // For the functions of fixed arguments below: the function of the same type in the other library.
 #define TUTTI_NCCL_FORWARD(Name, why, ...) \
   guarded("nccl" #Name, [&] { return forward_to_library<decltype(pnccl##Name)>({"nccl" #Name, why}, __VA_ARGS__); })
-#define TUTTI_NCCL_FORWARD_COMM(Name, why, comm, ...)                                                                \
-  forward<decltype(pnccl##Name)>({"nccl" #Name, why}, comm, [&](decltype(pnccl##Name)* function, ncclComm_t there) { \
-    return function(__VA_ARGS__);                                                                                    \
-  })
+#define TUTTI_NCCL_FORWARD_COMM(Name, use, why, comm, ...) \
+  forward<decltype(pnccl##Name)>(                          \
+      {"nccl" #Name, why, use}, comm,                      \
+      [&](decltype(pnccl##Name)* function, ncclComm_t there) { return function(__VA_ARGS__); })
 
 TUTTI_NCCL_API(ncclResult_t, PutSignal, const void* local, std::size_t count, ncclDataType_t type, int peer,
                ncclWindow_t window, std::size_t offset, int signal, int context, unsigned flags, ncclComm_t comm,
                cudaStream_t stream) {
   return grouped("ncclPutSignal", [&] {
-    return TUTTI_NCCL_FORWARD_COMM(PutSignal, kNoSignals, comm, local, count, type, peer, window, offset, signal,
-                                   context, flags, there, stream);
+    return TUTTI_NCCL_FORWARD_COMM(PutSignal, Use::call, kNoSignals, comm, local, count, type, peer, window, offset,
+                                   signal, context, flags, there, stream);
   });
 }
 
 TUTTI_NCCL_API(ncclResult_t, Signal, int peer, int signal, int context, unsigned flags, ncclComm_t comm,
                cudaStream_t stream) {
   return grouped("ncclSignal", [&] {
-    return TUTTI_NCCL_FORWARD_COMM(Signal, kNoSignals, comm, peer, signal, context, flags, there, stream);
+    return TUTTI_NCCL_FORWARD_COMM(Signal, Use::call, kNoSignals, comm, peer, signal, context, flags, there, stream);
   });
 }
 
 TUTTI_NCCL_API(ncclResult_t, WaitSignal, int count, void* descriptions, ncclComm_t comm, cudaStream_t stream) {
   return grouped("ncclWaitSignal", [&] {
-    return TUTTI_NCCL_FORWARD_COMM(WaitSignal, kNoSignals, comm, count, descriptions, there, stream);
+    return TUTTI_NCCL_FORWARD_COMM(WaitSignal, Use::call, kNoSignals, comm, count, descriptions, there, stream);
   });
 }
 
 TUTTI_NCCL_API(ncclResult_t, DevCommCreate, ncclComm_t comm, const void* requirements, void* made) {
   return grouped("ncclDevCommCreate", [&] {
-    return TUTTI_NCCL_FORWARD_COMM(DevCommCreate, kDeviceApiElsewhere, comm, there, requirements, made);
+    return TUTTI_NCCL_FORWARD_COMM(DevCommCreate, Use::call, kDeviceApiElsewhere, comm, there, requirements, made);
   });
 }
 
 TUTTI_NCCL_API(ncclResult_t, DevCommDestroy, ncclComm_t comm, const void* made) {
-  return guarded("ncclDevCommDestroy",
-                 [&] { return TUTTI_NCCL_FORWARD_COMM(DevCommDestroy, kDeviceApiElsewhere, comm, there, made); });
+  return guarded("ncclDevCommDestroy", [&] {
+    return TUTTI_NCCL_FORWARD_COMM(DevCommDestroy, Use::cleanup, kDeviceApiElsewhere, comm, there, made);
+  });
 }
 
 TUTTI_NCCL_API(ncclResult_t, CommQueryProperties, ncclComm_t comm, void* properties) {
-  return guarded("ncclCommQueryProperties",
-                 [&] { return TUTTI_NCCL_FORWARD_COMM(CommQueryProperties, kNoProperties, comm, there, properties); });
+  return guarded("ncclCommQueryProperties", [&] {
+    return TUTTI_NCCL_FORWARD_COMM(CommQueryProperties, Use::query, kNoProperties, comm, there, properties);
+  });
 }
 
 TUTTI_NCCL_API(ncclResult_t, GinBarrierCreateRequirement, ncclComm_t comm, ncclTeam_t team, int count, void* handle,
                void* requirement) {
   return guarded("ncclGinBarrierCreateRequirement", [&] {
-    return TUTTI_NCCL_FORWARD_COMM(GinBarrierCreateRequirement, kDeviceApiElsewhere, comm, there, team, count, handle,
-                                   requirement);
+    return TUTTI_NCCL_FORWARD_COMM(GinBarrierCreateRequirement, Use::query, kDeviceApiElsewhere, comm, there, team,
+                                   count, handle, requirement);
   });
 }
 

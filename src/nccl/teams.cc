@@ -22,7 +22,7 @@ template <typename Value, typename... Arguments>
 Value from_fallback(const char* name, const ncclComm* comm, Value own, Arguments... arguments) {
   using Function = Value(ncclComm_t, Arguments...);
   (void)caught([&] {
-    return forward<Function>({name, ""}, comm, [&](Function* function, ncclComm_t there) {
+    return forward<Function>({name, "", Use::query}, comm, [&](Function* function, ncclComm_t there) {
       own = function(there, arguments...);
       return ncclSuccess;
     });

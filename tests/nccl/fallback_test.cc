@@ -206,6 +206,33 @@ TEST(Fallback, FailsOnAllRanks_IfItFailsOnOne) {
   NCCL_EXPECT_OK(signal_to(0, ranks[1]));
 }
 
+TEST(Fallback, AnswersQueriesAndCleansUp_WhenCallsAreForbidden) {
+  const FallbackTo set(NCCL_STAND_IN);
+  const NcclRanks ranks(2);
+  const auto expect_answers = [&](int rank, const std::string& state) {
+    EXPECT_EQ(nccl_function<nccl::ncclTeam_t(ncclComm_t)>("ncclTeamLsa")(ranks[rank]).nRanks, 2) << state;
+    int count = 0;
+    NCCL_EXPECT_OK(nccl_function<ncclResult_t(ncclComm_t, int*)>("ncclCommQueryProperties")(ranks[rank], &count));
+    EXPECT_EQ(count, 2) << state;
+  };
+  const auto clean_up = [&](int rank) {
+    return nccl_function<ncclResult_t(ncclComm_t, const void*)>("ncclDevCommDestroy")(ranks[rank], nullptr);
+  };
+  NCCL_EXPECT_OK(ranks.run_in_group([](int, ncclComm_t comm) {
+    NCCL_EXPECT_OK(nccl_function<ncclResult_t(ncclComm_t, int)>("ncclCommSuspend")(comm, 1));
+  }));
+  expect_answers(0, "suspended");
+  NCCL_EXPECT_OK(clean_up(0));
+  EXPECT_EQ(signal_to(0, ranks[0]), ncclInvalidUsage);
+  NCCL_EXPECT_OK(ranks.run_in_group(
+      [](int, ncclComm_t comm) { NCCL_EXPECT_OK(nccl_function<ncclResult_t(ncclComm_t)>("ncclCommResume")(comm)); }));
+  NCCL_EXPECT_OK(ncclCommFinalize(ranks[0]));
+  expect_answers(0, "finalized");
+  NCCL_EXPECT_OK(clean_up(0));
+  NCCL_EXPECT_OK(nccl_function<ncclResult_t(ncclComm_t, int)>("ncclCommRevoke")(ranks[1], 0));
+  NCCL_EXPECT_OK(clean_up(1));
+}
+
 TEST(Fallback, LogsEachKindOfCall_Once) {
   const std::string file = ::testing::TempDir() + "fallback_log." + std::to_string(::getpid());
   ::unsetenv("TUTTI_LOG");
