@@ -37,6 +37,13 @@ Vote vote_of(const Outcome& outcome) {
 
 }  // namespace
 
+Outcome Exchange::check() const {
+  tutti_status failure = tutti_ok;
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm_, &failure)));
+  if (failure == tutti_ok) return {};
+  return {result_of(failure), tutti_last_error(comm_)};
+}
+
 Outcome Exchange::wait(tutti_request request, int peer) const {
   const tutti_status status = tutti_request_wait(request, limit_ms_, nullptr);
   if (status != tutti_in_progress) return outcome_of(status);

@@ -24,6 +24,9 @@ class Exchange {
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
+  std::int64_t limit_ms() const { return limit_ms_; }
+  // Fails if the communicator has failed or was aborted.
+  Outcome check() const;
 
   // Stores the values of all ranks, by rank, in `all` of rank 0. On other ranks `all` stays empty.
   template <typename Value>

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 
+#include <chrono>
+#include <thread>
+
 #include "src/nccl/banner.h"
 #include "src/nccl/current_device.h"
 #include "src/nccl/environment.h"
@@ -15,14 +18,18 @@ namespace {
 
 constexpr const char* kVariable = "TUTTI_NCCL_FALLBACK";
 // Every communicator needs these.
-constexpr const char* kRequired[] = {"ncclGetVersion",   "ncclGetUniqueId", "ncclGetLastError",
-                                     "ncclCommInitRank", "ncclCommDestroy", "ncclCommAbort",
-                                     "ncclGroupStart",   "ncclGroupEnd",    "ncclCommGetAsyncError"};
+constexpr const char* kRequired[] = {"ncclGetVersion",       "ncclGetUniqueId",      "ncclGetLastError",
+                                     "ncclCommInitRank",     "ncclCommFinalize",     "ncclCommDestroy",
+                                     "ncclCommAbort",        "ncclGroupStart",       "ncclGroupEnd",
+                                     "ncclGroupSimulateEnd", "ncclCommGetAsyncError"};
+constexpr std::chrono::milliseconds kPollTime(1);
 
 std::string text_of_version(int version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
 }
+
+Outcome was_aborted() { return {ncclRemoteError, "the communicator was aborted"}; }
 
 // Message of rank 0 to all ranks before they join.
 struct Start {
@@ -102,7 +109,7 @@ Outcome Fallback::create(const Exchange& exchange, int device, std::unique_ptr<F
   TUTTI_NCCL_CHECK(exchange.agree(found));
   std::unique_ptr<Fallback> fallback(new Fallback(*library));
   Outcome joined = fallback->join(exchange, device);
-  if (joined.failed()) {
+  if (joined.code != ncclSuccess) {
     fallback->abort();
     return joined;
   }
@@ -131,42 +138,76 @@ Outcome Fallback::init(const Exchange& exchange, int device, const ncclUniqueId&
   const auto init_rank = library_.required<ncclResult_t(ncclComm_t*, int, ncclUniqueId, int)>("ncclCommInitRank");
   ncclComm_t comm = nullptr;
   const ncclResult_t result = init_rank(&comm, exchange.ranks(), id, exchange.rank());
-  if (result == ncclSuccess) comm_ = comm;
-  return library_.outcome("ncclCommInitRank", result);
+  if (result == ncclSuccess || result == ncclInProgress) comm_ = comm;
+  return result == ncclInProgress ? wait_for_ranks(exchange) : library_.outcome("ncclCommInitRank", result);
+}
+
+// With NCCL_COMM_BLOCKING=0, functions of the library return ncclInProgress before they are done.
+Outcome Fallback::wait_for_ranks(const Exchange& exchange) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(exchange.limit_ms());
+  for (;;) {
+    ncclResult_t now = ncclSuccess;
+    TUTTI_NCCL_CHECK(poll(now));
+    if (now != ncclInProgress) return library_.outcome("ncclCommInitRank", now);
+    TUTTI_NCCL_CHECK(exchange.check());
+    if (exchange.limit_ms() >= 0 && std::chrono::steady_clock::now() >= until)
+      return {ncclRemoteError, "ncclCommInitRank of " + library_.path() + " has been in progress for " +
+                                   std::to_string(exchange.limit_ms()) + " ms; NCCL_DEBUG=INFO logs what it does"};
+    std::this_thread::sleep_for(kPollTime);
+  }
+}
+
+// Stores what ncclCommGetAsyncError reports. Fails after abort().
+Outcome Fallback::poll(ncclResult_t& now) {
+  const std::lock_guard lock(mutex_);
+  if (comm() == nullptr) return was_aborted();
+  const auto get = library_.required<ncclResult_t(ncclComm_t, ncclResult_t*)>("ncclCommGetAsyncError");
+  return library_.outcome("ncclCommGetAsyncError", get(comm(), &now));
+}
+
+// Waits until the call of `function` that returned `result` is done. Ends by abort().
+Outcome Fallback::complete(const char* function, ncclResult_t result) {
+  while (result == ncclInProgress) {
+    std::this_thread::sleep_for(kPollTime);
+    TUTTI_NCCL_CHECK(poll(result));
+  }
+  return library_.outcome(function, result);
+}
+
+Outcome Fallback::state() {
+  ncclResult_t now = ncclSuccess;
+  const Outcome polled = poll(now);
+  if (comm() == nullptr) return {};
+  return polled.failed() ? polled : library_.outcome("ncclCommGetAsyncError", now);
 }
 
 void Fallback::end_by(const char* function) {
-  ncclComm_t comm = nullptr;
+  ncclComm_t ended = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    comm = comm_.exchange(nullptr);
+    ended = comm_.exchange(nullptr);
   }
-  if (comm != nullptr) library_.required<ncclResult_t(ncclComm_t)>(function)(comm);
+  if (ended != nullptr) library_.required<ncclResult_t(ncclComm_t)>(function)(ended);
 }
 
 Fallback::~Fallback() { end_by("ncclCommDestroy"); }
 
 void Fallback::abort() { end_by("ncclCommAbort"); }
 
-Outcome Fallback::state() {
-  const auto get = library_.required<ncclResult_t(ncclComm_t, ncclResult_t*)>("ncclCommGetAsyncError");
-  const std::lock_guard lock(mutex_);
-  ncclResult_t state = ncclSuccess;
-  if (comm() != nullptr) TUTTI_NCCL_CHECK(library_.outcome("ncclCommGetAsyncError", get(comm(), &state)));
-  return library_.outcome("ncclCommGetAsyncError", state);
-}
-
 Outcome Fallback::register_window(const FallbackWindow& window, ncclWindow_t& made) {
+  const ncclComm_t there = comm();
+  if (there == nullptr) return was_aborted();
   ncclResult_t (*enroll)(ncclComm_t, void*, std::size_t, ncclWindow_t*, int) = nullptr;
   TUTTI_NCCL_CHECK(library_.get("ncclCommWindowRegister", enroll));
-  return library_.outcome("ncclCommWindowRegister", enroll(comm(), window.memory, window.size, &made, window.flags));
+  return complete("ncclCommWindowRegister", enroll(there, window.memory, window.size, &made, window.flags));
 }
 
 Outcome Fallback::deregister_window(ncclWindow_t window) {
-  if (comm() == nullptr) return {};  // abort() has ended its windows.
+  const ncclComm_t there = comm();
+  if (there == nullptr) return {};
   ncclResult_t (*withdraw)(ncclComm_t, ncclWindow_t) = nullptr;
   TUTTI_NCCL_CHECK(library_.get("ncclCommWindowDeregister", withdraw));
-  return library_.outcome("ncclCommWindowDeregister", withdraw(comm(), window));
+  return library_.outcome("ncclCommWindowDeregister", withdraw(there, window));
 }
 
 }  // namespace tutti::nccl

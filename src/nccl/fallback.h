@@ -64,7 +64,7 @@ struct FallbackWindow {
   int flags;
 };
 
-// A communicator of the fallback library.
+// A communicator of the fallback library. Thread-safe.
 class Fallback {
  public:
   // Collective, only if the environment names a library. Fails on all ranks if it fails on one.
@@ -79,15 +79,20 @@ class Fallback {
   Outcome state();
   // Ends all calls of the communicator. Any thread may call it.
   void abort();
-  // Collective, like ncclCommWindowRegister. The window is null if the memory cannot be shared.
+  // Collective, like ncclCommWindowRegister, but waits until the window exists. The window is null if the memory cannot
+  // be shared. Not for a thread that has a group of the library open.
   Outcome register_window(const FallbackWindow& window, ncclWindow_t& made);
+  // No-op after abort(), which ends all windows.
   Outcome deregister_window(ncclWindow_t window);
 
  private:
   explicit Fallback(FallbackLibrary& library) : library_(library) {}
   void end_by(const char* function);
+  Outcome poll(ncclResult_t& now);
+  Outcome complete(const char* function, ncclResult_t result);
   Outcome join(const Exchange& exchange, int device);
   Outcome init(const Exchange& exchange, int device, const ncclUniqueId& id);
+  Outcome wait_for_ranks(const Exchange& exchange);
 
   FallbackLibrary& library_;
   std::mutex mutex_;  // Held while comm_ is polled or replaced.

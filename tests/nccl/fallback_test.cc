@@ -206,6 +206,48 @@ TEST(Fallback, FailsOnAllRanks_IfItFailsOnOne) {
   NCCL_EXPECT_OK(signal_to(0, ranks[1]));
 }
 
+// As with NCCL_COMM_BLOCKING=0.
+TEST(Fallback, WaitsForRanks_IfJoiningReturnsInProgress) {
+  const FallbackTo set(NCCL_STAND_IN);
+  StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
+  there.polls = 3;
+  {
+    const NcclRanks ranks(2);
+    there.take();
+    NCCL_EXPECT_OK(signal_to(0, ranks[1]));
+    EXPECT_EQ(there.take(), Calls{"signal 0 from 1"});
+  }
+  EXPECT_EQ(there.take().size(), 2U) << "each rank is destroyed once";
+  there.failing_rank = 1;
+  expect_no_ranks(ncclSystemError, "returned 2");
+  const Calls made = there.take();
+  EXPECT_EQ(count_of(made, "abort 0"), 1);
+  EXPECT_EQ(count_of(made, "abort 1"), 1);
+  there.failing_rank = -1;
+  there.polls = 0;
+}
+
+TEST(Fallback, StopsJoining_WhenAborted) {
+  const FallbackTo set(NCCL_STAND_IN);
+  StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
+  there.polls = -1;
+  ncclUniqueId id;
+  NCCL_EXPECT_OK(ncclGetUniqueId(&id));
+  there.take();
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  ncclComm_t comm = nullptr;
+  EXPECT_EQ(ncclCommInitRankConfig(&comm, 1, id, 0, &config), ncclInProgress);
+  Calls made;
+  while (count_of(made, "init 0 of 1") == 0) {
+    const Calls more = there.take();
+    made.insert(made.end(), more.begin(), more.end());
+  }
+  NCCL_EXPECT_OK(ncclCommAbort(comm));
+  EXPECT_EQ(there.take(), Calls{"abort 0"});
+  there.polls = 0;
+}
+
 TEST(Fallback, AnswersQueriesAndCleansUp_WhenCallsAreForbidden) {
   const FallbackTo set(NCCL_STAND_IN);
   const NcclRanks ranks(2);

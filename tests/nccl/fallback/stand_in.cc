@@ -18,7 +18,7 @@ StandInNccl& recorder() {
 }
 
 struct Comm {
-  int rank, ranks;
+  int rank, ranks, polls;
 };
 
 ncclResult_t recorded(const std::string& call) {
@@ -52,16 +52,21 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
   recorder().record("init " + std::to_string(rank) + " of " + std::to_string(ranks));
   if (id.internal[0] != 'i' || id.internal[127] != 'i') return ncclInvalidArgument;
-  if (rank == recorder().failing_rank) return ncclSystemError;
-  *comm = reinterpret_cast<ncclComm_t>(new Comm{rank, ranks});
-  return ncclSuccess;
+  const int polls = recorder().polls;
+  if (polls == 0 && rank == recorder().failing_rank) return ncclSystemError;
+  *comm = reinterpret_cast<ncclComm_t>(new Comm{rank, ranks, polls});
+  return polls == 0 ? ncclSuccess : ncclInProgress;
 }
 #endif
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* result) {
-  *result = reinterpret_cast<Comm*>(comm)->rank == recorder().failing_rank ? ncclSystemError : ncclSuccess;
+  auto& [rank, ranks, polls] = *reinterpret_cast<Comm*>(comm);
+  if (polls > 0) --polls;
+  *result = polls != 0 ? ncclInProgress : rank == recorder().failing_rank ? ncclSystemError : ncclSuccess;
   return ncclSuccess;
 }
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) { return recorded("finalize", comm); }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   recorded("destroy", comm);
@@ -77,6 +82,9 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 
 ncclResult_t ncclGroupStart() { return recorded("group start"); }
 ncclResult_t ncclGroupEnd() { return recorded("group end"); }
+ncclResult_t ncclGroupSimulateEnd(ncclSimInfo_t* info) {
+  return recorded(info != nullptr && info->magic == kSimInfoMagic ? "group simulated" : "group end");
+}
 
 ncclResult_t ncclCommQueryProperties(ncclComm_t comm, int* ranks) {
   *ranks = reinterpret_cast<Comm*>(comm)->ranks;

@@ -24,6 +24,9 @@ class StandInNccl {
   }
 
   int failing_rank = -1;  // The rank whose ncclCommInitRank fails, or whose communicator has failed.
+  // Communicators are in progress until ncclCommGetAsyncError has reported it this often; -1: for ever. Then that of
+  // failing_rank fails.
+  int polls = 0;
 
  private:
   std::mutex mutex_;
