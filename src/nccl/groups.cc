@@ -28,8 +28,15 @@ struct Group {
 // program exit may still use groups, after such objects are destroyed.
 thread_local constinit Group* open_group = nullptr;
 
-// Library with an open group in this thread; null: none.
+// Library with an open group in this thread; null: none. Such a group has no jobs: the library would defer what they
+// call in this thread.
 thread_local constinit FallbackLibrary* fallback_group = nullptr;
+
+Outcome needs_two_groups() {
+  return invalid_usage(
+      "a group with calls of the library of TUTTI_NCCL_FALLBACK must not create or change communicators or register "
+      "windows; use two groups");
+}
 
 Group& group_of_thread() {
   if (open_group == nullptr) open_group = new Group;
@@ -142,34 +149,47 @@ Outcome run_group(Group& group) {
 }
 
 // Predicts the time of the group without running anything.
-Outcome simulate_group(Group& group, ncclSimInfo_t& info) {
+Outcome simulate_group(Group& group, ncclSimInfo_t* info) {
   if (!group.failure.failed() && !(group.jobs.empty() && group.ending.empty()))
     group.failure = invalid_usage(
         "ncclGroupSimulateEnd does not support groups that create, split or destroy communicators; end these groups "
         "with ncclGroupEnd");
+  if (!group.failure.failed() && fallback_group != nullptr)
+    group.failure = invalid_usage(
+        "ncclGroupSimulateEnd does not support calls of the library of TUTTI_NCCL_FALLBACK; end these groups with "
+        "ncclGroupEnd");
   if (group.failure.failed()) return run_group(group);
   double time_us = 0;
   TUTTI_NCCL_CHECK(simulate(group.calls, time_us));
-  info.estimatedTime = static_cast<float>(time_us);
+  info->estimatedTime = static_cast<float>(time_us);
   return {};
 }
 
-// The calls of the library run even if the group has failed: NCCL cannot cancel them.
-Outcome end_fallback_group() {
+enum class Ending { run, simulate };
+
+// The calls of the library run even if the group has failed, because NCCL cannot cancel them. A simulated end runs
+// none.
+Outcome end_fallback_group(Ending ending) {
   FallbackLibrary* library = std::exchange(fallback_group, nullptr);
   if (library == nullptr) return {};
+  if (ending == Ending::simulate) {
+    ncclSimInfo_t ignored = {sizeof ignored, kSimInfoMagic, kVersion, kNoTime};
+    return library->outcome("ncclGroupSimulateEnd",
+                            library->required<ncclResult_t(ncclSimInfo_t*)>("ncclGroupSimulateEnd")(&ignored));
+  }
   return library->outcome("ncclGroupEnd", library->required<ncclResult_t()>("ncclGroupEnd")());
 }
 
-Outcome end_group(ncclSimInfo_t* simulated = nullptr) {
+// `info` receives the time of a simulated group; null only if the group has failed.
+Outcome end_group(Ending ending = Ending::run, ncclSimInfo_t* info = nullptr) {
   if (depth == 0) return invalid_usage("no group is open: call ncclGroupStart first");
   if (--depth > 0) return {};
   const std::unique_ptr<Group> opened(std::exchange(open_group, nullptr));
   Group none;
   Group& group = opened == nullptr ? none : *opened;
-  Outcome ended = simulated == nullptr ? run_group(group) : simulate_group(group, *simulated);
-  Outcome fallback_ended = end_fallback_group();
-  return ended.failed() || !fallback_ended.failed() ? ended : fallback_ended;
+  Outcome ended = caught([&] { return ending == Ending::run ? run_group(group) : simulate_group(group, info); });
+  Outcome fallback_ended = end_fallback_group(ending);
+  return ended.failed() || fallback_ended.code == ncclSuccess ? ended : fallback_ended;
 }
 
 enum class Part { job, call };
@@ -191,6 +211,7 @@ Outcome enroll(const Communicator& communicator, Part part) {
 }
 
 Outcome enroll(Job& job) {
+  if (fallback_group != nullptr) return needs_two_groups();
   TUTTI_NCCL_CHECK(enroll(*job.communicator, Part::job));
   group_of_thread().jobs.push_back(std::move(job));
   return {};
@@ -238,6 +259,7 @@ Outcome submit(Call call) {
 
 Outcome open_group_of(FallbackLibrary& library) {
   if (!in_group() || fallback_group != nullptr) return {};
+  if (open_group != nullptr && !open_group->jobs.empty()) return needs_two_groups();
   TUTTI_NCCL_CHECK(library.outcome("ncclGroupStart", library.required<ncclResult_t()>("ncclGroupStart")()));
   fallback_group = &library;
   return {};
@@ -272,7 +294,7 @@ TUTTI_NCCL_API(ncclResult_t, GroupSimulateEnd, ncclSimInfo_t* info) {
     const Outcome checked = check_simulation(info);
     if (!checked.failed()) info->estimatedTime = kNoTime;
     if (checked.failed() && in_group()) fail_group(checked);
-    const Outcome ended = end_group(checked.failed() ? nullptr : info);
+    const Outcome ended = end_group(Ending::simulate, info);
     return checked.failed() ? checked : ended;
   });
 }

@@ -83,6 +83,50 @@ TEST(Fallback, RunsCallsOfGroupTogether_AfterThoseOfTutti) {
   EXPECT_EQ(there.take(), (Calls{"group start", "group end"}));
 }
 
+// NCCL would write the window at the end of its group, after the job has returned.
+TEST(Fallback, RefusesGroups_WithCallsAndJobs) {
+  const FallbackTo set(NCCL_STAND_IN);
+  StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
+  const NcclRanks ranks(1);
+  there.take();
+  std::vector<int> values(100);
+  ncclWindow_t window = nullptr;
+  const auto enroll = [&] { return ncclCommWindowRegister(ranks[0], values.data(), 400, &window, 0); };
+  for (const bool call_first : {false, true}) {
+    NCCL_EXPECT_OK(ncclGroupStart());
+    EXPECT_EQ(call_first ? signal_to(0, ranks[0]) : enroll(), ncclSuccess);
+    EXPECT_EQ(call_first ? enroll() : signal_to(0, ranks[0]), ncclInvalidUsage);
+    expect_error_text("must not create or change communicators or register windows; use two groups");
+    EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+    EXPECT_EQ(window, nullptr);
+  }
+  EXPECT_EQ(there.take(), (Calls{"group start", "signal 0 from 0", "group end"}));
+  ncclComm_t part = nullptr;
+  NCCL_EXPECT_OK(ncclGroupStart());
+  NCCL_EXPECT_OK(signal_to(0, ranks[0]));
+  EXPECT_EQ(ncclCommSplit(ranks[0], 0, 0, &part, nullptr), ncclInvalidUsage);
+  EXPECT_EQ(ncclGroupEnd(), ncclInvalidUsage);
+  EXPECT_EQ(part, nullptr);
+  NCCL_EXPECT_OK(enroll());
+  NCCL_EXPECT_OK(ncclCommWindowDeregister(ranks[0], window));
+}
+
+TEST(Fallback, RunsNoCalls_OfSimulatedGroups) {
+  const FallbackTo set(NCCL_STAND_IN);
+  StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
+  const NcclRanks ranks(1);
+  there.take();
+  ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
+  for (ncclSimInfo_t* const given : {&info, static_cast<ncclSimInfo_t*>(nullptr)}) {
+    NCCL_EXPECT_OK(ncclGroupStart());
+    NCCL_EXPECT_OK(signal_to(0, ranks[0]));
+    EXPECT_EQ(ncclGroupSimulateEnd(given), given == nullptr ? ncclInvalidArgument : ncclInvalidUsage);
+    EXPECT_EQ(there.take(), (Calls{"group start", "signal 0 from 0", "group simulated"}));
+  }
+  NCCL_EXPECT_OK(signal_to(0, ranks[0]));
+  EXPECT_EQ(there.take(), Calls{"signal 0 from 0"});
+}
+
 TEST(Fallback, MakesWindows) {
   const FallbackTo set(NCCL_STAND_IN);
   StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
