@@ -190,9 +190,15 @@ void Fallback::end_by(const char* function) {
   if (ended != nullptr) library_.required<ncclResult_t(ncclComm_t)>(function)(ended);
 }
 
-Fallback::~Fallback() { end_by("ncclCommDestroy"); }
+Fallback::~Fallback() { end_by(state().code == ncclSuccess ? "ncclCommDestroy" : "ncclCommAbort"); }
 
 void Fallback::abort() { end_by("ncclCommAbort"); }
+
+Outcome Fallback::finalize() {
+  const ncclComm_t there = comm();
+  if (there == nullptr) return {};
+  return complete("ncclCommFinalize", library_.required<ncclResult_t(ncclComm_t)>("ncclCommFinalize")(there));
+}
 
 Outcome Fallback::register_window(const FallbackWindow& window, ncclWindow_t& made) {
   const ncclComm_t there = comm();

@@ -69,7 +69,8 @@ class Fallback {
  public:
   // Collective, only if the environment names a library. Fails on all ranks if it fails on one.
   static Outcome create(const Exchange& exchange, int device, std::unique_ptr<Fallback>& made);
-  ~Fallback();  // Destroys the communicator. Does not wait for peers in other processes.
+  // Destroys the communicator, or aborts it if it has failed. NCCL's destroy may wait for ranks of the same host.
+  ~Fallback();
   Fallback(const Fallback&) = delete;
   Fallback& operator=(const Fallback&) = delete;
 
@@ -79,6 +80,8 @@ class Fallback {
   Outcome state();
   // Ends all calls of the communicator. Any thread may call it.
   void abort();
+  // Like ncclCommFinalize. No-op after abort().
+  Outcome finalize();
   // Collective, like ncclCommWindowRegister, but waits until the window exists. The window is null if the memory cannot
   // be shared. Not for a thread that has a group of the library open.
   Outcome register_window(const FallbackWindow& window, ncclWindow_t& made);

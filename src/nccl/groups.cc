@@ -116,14 +116,29 @@ Outcome run_jobs(std::vector<Job>& jobs, Mode mode) {
   return {};
 }
 
-// Waits for enqueued calls where necessary. On host memory, a blocking communicator has finished all calls; a
-// non-blocking one is in progress until it has.
+// Waits for enqueued calls where necessary, and finalizes the communicator of the fallback library. On host memory, a
+// blocking communicator has finished all calls; a non-blocking one is in progress until it has.
 Outcome end(const Shared& communicator) {
   const bool blocking = communicator->settings.mode == Mode::blocking;
-  if (!enqueues(communicator->settings)) return blocking ? Outcome() : in_progress();
-  if (blocking) return communicator->flush();
-  communicator->begin(communicator, [communicator] { return communicator->flush(); });
+  if (!enqueues(communicator->settings) && communicator->fallback() == nullptr)
+    return blocking ? Outcome() : in_progress();
+  const auto finish = [communicator]() -> Outcome {
+    TUTTI_NCCL_CHECK(communicator->flush());
+    return communicator->fallback() == nullptr ? Outcome() : communicator->fallback()->finalize();
+  };
+  if (blocking) return finish();
+  communicator->begin(communicator, finish);
   return in_progress();
+}
+
+Outcome end_all(const std::vector<Shared>& communicators) {
+  Outcome all;
+  for (const Shared& communicator : communicators) {
+    Outcome ended = end(communicator);
+    if (ended.failed()) return ended;
+    if (ended.code == ncclInProgress) all = std::move(ended);
+  }
+  return all;
 }
 
 Outcome run_group(Group& group) {
@@ -140,11 +155,6 @@ Outcome run_group(Group& group) {
   TUTTI_NCCL_CHECK(launch(group.calls));
   bool works = !group.jobs.empty() && *group.mode == Mode::non_blocking;
   for (const Call& call : group.calls) works = works || call.communicator->stream() != nullptr;
-  for (const Shared& communicator : group.ending) {
-    const Outcome ended = end(communicator);
-    if (ended.failed()) return ended;
-    works = works || ended.code == ncclInProgress;
-  }
   return works ? in_progress() : Outcome();
 }
 
@@ -188,8 +198,12 @@ Outcome end_group(Ending ending = Ending::run, ncclSimInfo_t* info = nullptr) {
   Group none;
   Group& group = opened == nullptr ? none : *opened;
   Outcome ended = caught([&] { return ending == Ending::run ? run_group(group) : simulate_group(group, info); });
-  Outcome fallback_ended = end_fallback_group(ending);
-  return ended.failed() || fallback_ended.code == ncclSuccess ? ended : fallback_ended;
+  Outcome next = end_fallback_group(ending);
+  if (!ended.failed() && !next.failed()) {
+    if (next.code == ncclInProgress) ended = next;
+    next = end_all(group.ending);
+  }
+  return ended.failed() || next.code == ncclSuccess ? ended : next;
 }
 
 enum class Part { job, call };

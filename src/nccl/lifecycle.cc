@@ -19,7 +19,8 @@ Outcome finalize(ncclComm_t comm) {
 Outcome destroy(ncclComm_t comm) {
   const Shared communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
-  if (communicator->state().code == ncclInProgress) {
+  const Outcome state = communicator->state();
+  if (state.code == ncclInProgress) {
     return invalid_argument(
         "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress, "
         "or "
@@ -28,6 +29,8 @@ Outcome destroy(ncclComm_t comm) {
   if (communicator->settings.mode == Mode::blocking && !communicator->is_joined()) {
     return invalid_argument("the ranks of the communicator have not joined yet: end its group first, or abort it");
   }
+  const bool has_fallback = communicator->is_joined() && communicator->fallback() != nullptr;
+  if (state.failed() && has_fallback) communicator->fallback()->abort();  // Its destroy would wait for dead peers.
   return retire(comm) == nullptr ? no_communicator(comm) : Outcome();
 }
 

@@ -319,6 +319,32 @@ TEST(Fallback, AnswersQueriesAndCleansUp_WhenCallsAreForbidden) {
   NCCL_EXPECT_OK(clean_up(1));
 }
 
+TEST(Fallback, IsFinalizedWithCommunicator_AfterCallsOfGroup) {
+  const FallbackTo set(NCCL_STAND_IN);
+  StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
+  const NcclRanks ranks(1);
+  there.take();
+  NCCL_EXPECT_OK(ranks.run_in_group([](int, ncclComm_t comm) {
+    NCCL_EXPECT_OK(signal_to(0, comm));
+    NCCL_EXPECT_OK(ncclCommFinalize(comm));
+  }));
+  EXPECT_EQ(there.take(), (Calls{"group start", "signal 0 from 0", "group end", "finalize 0"}));
+}
+
+// NCCL's destroy would wait for the rank that has left.
+TEST(Fallback, IsAborted_WhenFailedCommunicatorIsDestroyed) {
+  const FallbackTo set(NCCL_STAND_IN);
+  StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
+  std::vector<ncclComm_t> comms(2);
+  NCCL_EXPECT_OK(ncclCommInitAll(comms.data(), 2, device_list()));
+  NCCL_EXPECT_OK(ncclCommAbort(comms[1]));
+  ncclResult_t state = ncclSuccess;
+  while (state == ncclSuccess) NCCL_EXPECT_OK(ncclCommGetAsyncError(comms[0], &state));
+  there.take();
+  NCCL_EXPECT_OK(ncclCommDestroy(comms[0]));
+  EXPECT_EQ(there.take(), Calls{"abort 0"});
+}
+
 TEST(Fallback, LogsEachKindOfCall_Once) {
   const std::string file = ::testing::TempDir() + "fallback_log." + std::to_string(::getpid());
   ::unsetenv("TUTTI_LOG");
