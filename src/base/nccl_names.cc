@@ -109,8 +109,12 @@ std::string protocol_of_nccl(const std::string& value, std::vector<std::string>&
 
 std::vector<std::string> notes_on_nccls(const Environment& environment, std::span<const Variable> known) {
   constexpr std::string_view kSubsystems = "NCCL_DEBUG_SUBSYS";
-  constexpr std::string_view kReadElsewhere[] = {"NCCL_COMM_BLOCKING", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS",
-                                                 "NCCL_NET"};  // libnccl.so.2
+  // By libnccl.so.2.
+  constexpr std::string_view kReadElsewhere[] = {"NCCL_COMM_BLOCKING", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS"};
+  constexpr std::string_view kNets[] = {"socket", "ib", "ucx"};  // Values of NCCL_NET that it reads.
+  const auto contains = [](std::span<const std::string_view> all, std::string_view one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
   std::vector<std::string> notes;
   if (const auto subsystems = environment.get(std::string(kSubsystems))) {
     notes.push_back(std::string(kSubsystems) + "=" + *subsystems +
@@ -119,7 +123,7 @@ std::vector<std::string> notes_on_nccls(const Environment& environment, std::spa
   std::string ignored;
   for (const auto& [name, value] : environment.variables()) {
     if (!name.starts_with("NCCL_") || value.empty() || name == kSubsystems) continue;
-    if (std::find(std::begin(kReadElsewhere), std::end(kReadElsewhere), name) != std::end(kReadElsewhere)) continue;
+    if (contains(kReadElsewhere, name) || (name == "NCCL_NET" && contains(kNets, lower(value)))) continue;
     const std::string& written = name;
     const auto is_alias = [&](const Variable& one) { return one.alias != nullptr && written == one.alias; };
     if (std::any_of(known.begin(), known.end(), is_alias)) continue;

@@ -213,6 +213,8 @@ TEST(Config, NotesNcclsVariables_WhenTheyHaveNoEffect) {
                               "NCCL_DEBUG_SUBSYS=INIT,NET has no effect: log lines have no subsystems; TUTTI_LOG or "
                               "NCCL_DEBUG sets the level",
                               "variables of NCCL that have no effect in Tutti: NCCL_BUFFSIZE, NCCL_NTHREADS"}));
+  EXPECT_EQ(read({{"NCCL_NET", "AWS Libfabric"}}).notes,
+            std::vector<std::string>{"variables of NCCL that have no effect in Tutti: NCCL_NET"});
 }
 
 TEST(Config, SuggestsNoName_WhenNoneIsSimilar) {
