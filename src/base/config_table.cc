@@ -123,10 +123,12 @@ constexpr std::array kEntries = {
          "shm+ucx or shm+verbs; unset: shm+verbs if all ranks have it, else shm+tcp"},
         "a name",
         [](Config& config, const std::string& text) { return parse(text, config.transport); }},
-    ConfigEntry{{"TUTTI_IB_DISABLE", "NCCL_IB_DISABLE", "0", "transports",
-                 "RDMA between hosts: 0 (allowed) or 1 (only with TUTTI_TRANSPORT=verbs; 1 on any rank holds for all)"},
-                "0 or 1",
-                [](Config& config, const std::string& text) { return parse_switch(text, config.ib_disabled); }},
+    ConfigEntry{
+        {"TUTTI_IB_DISABLE", "NCCL_IB_DISABLE", "0", "transports",
+         "RDMA between hosts: 0 (allowed) or 1 (only if TUTTI_TRANSPORT or an option of tutti.h names verbs; 1 on "
+         "any rank holds for all)"},
+        "0 or 1",
+        [](Config& config, const std::string& text) { return parse_switch(text, config.ib_disabled); }},
     ConfigEntry{
         {"TUTTI_IB_HCA", "NCCL_IB_HCA", "", "transports",
          "RDMA devices, a list with optional ports: prefixes (mlx5,rxe0:1), exact names (=mlx5_0:1) or exclusions "

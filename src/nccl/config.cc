@@ -47,12 +47,20 @@ struct Net {
   const char* name;
   const char* transport;
 };
-constexpr Net kNets[] = {{"Socket", "shm+tcp"}, {"IB", "shm+verbs"}, {"UCX", "shm+ucx"}};
+constexpr Net kRdma = {"IB", "shm+verbs"};
+constexpr Net kNets[] = {{"Socket", "shm+tcp"}, kRdma, {"UCX", "shm+ucx"}};
 
 const char* transport_of_net(const std::string& name) {
   for (const Net& net : kNets)
     if (::strcasecmp(name.c_str(), net.name) == 0) return net.transport;
   return nullptr;
+}
+
+// TUTTI_TRANSPORT overrides a variable that disables RDMA, but netName and NCCL_NET do not.
+Outcome check_net(const char* source, const char* transport) {
+  if (transport == nullptr || std::strcmp(transport, kRdma.transport) != 0 || !rdma_is_disabled()) return {};
+  return invalid_usage(std::string(source) +
+                       " is IB, but TUTTI_IB_DISABLE or NCCL_IB_DISABLE is 1: unset that, or select Socket or UCX");
 }
 
 // As in NCCL, the environment overrides the config. Names of plugins in the environment are ignored.
@@ -62,8 +70,9 @@ Outcome choose_net(const char* requested, Settings& settings) {
     return invalid_argument("config.netName is \"" + std::string(requested) +
                             "\": pass Socket, IB or UCX, or leave it NULL");
   const char* forced = transport_of_net(net_of_environment());
-  if (!is_set("TUTTI_TRANSPORT")) settings.tuning.transport = forced == nullptr ? transport : forced;
-  return {};
+  if (is_set("TUTTI_TRANSPORT")) return {};
+  settings.tuning.transport = forced == nullptr ? transport : forced;
+  return check_net(forced == nullptr ? "config.netName" : "NCCL_NET", settings.tuning.transport);
 }
 
 ncclConfig_t defaults() {

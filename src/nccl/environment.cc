@@ -31,6 +31,11 @@ std::string log_of_environment(const char* name) { return value_of(name); }
 
 std::string net_of_environment() { return value_of("NCCL_NET"); }
 
+bool rdma_is_disabled() {
+  const std::string own = value_of("TUTTI_IB_DISABLE");
+  return (own.empty() ? value_of("NCCL_IB_DISABLE") : own) == "1";
+}
+
 std::string fallback_of_environment() { return value_of("TUTTI_NCCL_FALLBACK"); }
 
 bool is_set(const char* name) { return !value_of(name).empty(); }

@@ -19,6 +19,7 @@ std::int64_t timeout_ms_of_environment();          // TUTTI_TIMEOUT_MS times TUT
 // The next functions override the config, as in NCCL. Invalid values count as unset.
 std::optional<int> blocking_of_environment();              // NCCL_COMM_BLOCKING: 0 or 1.
 std::string net_of_environment();                          // NCCL_NET; any name.
+bool rdma_is_disabled();                                   // TUTTI_IB_DISABLE, or else NCCL_IB_DISABLE.
 std::optional<int> ctas_of_environment(const char* name);  // NCCL_MIN_CTAS or NCCL_MAX_CTAS: 1 or more.
 
 }  // namespace tutti::nccl

@@ -58,5 +58,23 @@ TEST(Net, IsOverriddenByTransport) {
   EXPECT_EQ(transport_for("IB"), "");
 }
 
+TEST(Net, IsNotRdma_WhenDisabled) {
+  const std::string reason =
+      " is IB, but TUTTI_IB_DISABLE or NCCL_IB_DISABLE is 1: unset that, or select Socket or UCX";
+  const Variable disabled("NCCL_IB_DISABLE", "1");
+  EXPECT_EQ(transport_for("IB"), "config.netName" + reason);
+  EXPECT_EQ(transport_for("UCX"), "shm+ucx");
+  {
+    const Variable net("NCCL_NET", "IB");
+    EXPECT_EQ(transport_for("Socket"), "NCCL_NET" + reason);
+  }
+  {
+    const Variable net("NCCL_NET", "Socket");
+    EXPECT_EQ(transport_for("IB"), "shm+tcp");
+  }
+  const Variable allowed("TUTTI_IB_DISABLE", "0");
+  EXPECT_EQ(transport_for("IB"), "shm+verbs");
+}
+
 }  // namespace
 }  // namespace tutti::nccl
