@@ -44,6 +44,13 @@ foreach(case verbs:1:--ranks:2 shm:2:--groups:2x2 foo:2:--ranks:2)
   tutti_add_test(NAME tools.explain_rejects_transport_${transport} LABELS tools
                  COMMAND env TUTTI_TRANSPORT=${transport} TUTTI_IB_HCA==nowhere ${expect} ${status} "${words_${transport}}" ${here} ${case})
 endforeach()
+foreach(transport verbs ucx)
+  tutti_add_test(NAME tools.explain_predicts_${transport}_like_tcp LABELS tools
+                 COMMAND env TUTTI_TRANSPORT=shm+${transport} ${expect} 0
+                         "\nTUTTI_TRANSPORT selects shm.${transport} .predicted like tcp..\nchosen: " ${here} --groups 2x2)
+endforeach()
+tutti_add_test(NAME tools.explain_predicts_tcp_as_it_is LABELS tools COMMAND env TUTTI_TRANSPORT=shm+tcp ${expect} 0
+               "\nTUTTI_TRANSPORT selects shm.tcp.\nchosen: " ${here} --groups 2x2)
 tutti_add_test(NAME tools.explain_needs_no_devices_for_other_hosts LABELS tools
                COMMAND env TUTTI_TRANSPORT=verbs TUTTI_IB_HCA==nowhere ${expect} 0
                        "^all_reduce of 4 ranks, .*TUTTI_TRANSPORT selects verbs .predicted like tcp., also within hosts." ${here} --groups 2x2)

@@ -4,6 +4,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
+#include "src/communicator/call/carriers.h"
 #include "src/communicator/call/forced.h"
 
 namespace tutti::tool {
@@ -70,10 +71,12 @@ Status apply_transport(Rank hosts, Query& query, std::string& words) {
   if (requested == "shm" && hosts > 1)
     return invalid_argument("TUTTI_TRANSPORT is shm, which works within one host, but --groups has " +
                             std::to_string(hosts) + " hosts: unset it, or add --transport tcp");
+  const std::string network = network_of(requested);
+  const bool within_hosts = !requested.starts_with("shm");
   std::string taken;
-  if (!requested.starts_with("shm")) {
+  if (network != "shm" && network != "tcp" && (within_hosts || hosts > 1)) taken = " (predicted like tcp)";
+  if (within_hosts) {
     query.network = true;
-    if (requested != "tcp") taken = " (predicted like tcp)";
     if (!query.problem.groups.empty()) taken += ", also within hosts";
     query.problem.groups.clear();
   }
