@@ -7,40 +7,12 @@
 #include <limits>
 #include <random>
 
-#include "tests/ptx/lab.h"
+#include "tests/ptx/instruction.h"
 
 namespace tutti::ptx {
 namespace {
 
 constexpr std::uint32_t kThreads = 128;
-
-template <typename T>
-struct TypeText;
-template <>
-struct TypeText<std::uint16_t> {
-  static constexpr const char* kType = "b16";
-  static constexpr const char* kRegister = "%h";
-};
-template <>
-struct TypeText<std::uint32_t> {
-  static constexpr const char* kType = "b32";
-  static constexpr const char* kRegister = "%r";
-};
-template <>
-struct TypeText<std::uint64_t> {
-  static constexpr const char* kType = "b64";
-  static constexpr const char* kRegister = "%d";
-};
-template <>
-struct TypeText<float> {
-  static constexpr const char* kType = "f32";
-  static constexpr const char* kRegister = "%f";
-};
-template <>
-struct TypeText<double> {
-  static constexpr const char* kType = "f64";
-  static constexpr const char* kRegister = "%e";
-};
 
 template <typename T>
 T random_value(std::mt19937_64& random) {
@@ -81,48 +53,20 @@ bool same(T a, T b) {
   }
 }
 
-template <typename T>
-std::string load_operand(std::size_t i) {
-  const std::string number = std::to_string(i), size = std::to_string(sizeof(T));
-  return "ld.param.u64 %d20, [in" + number + "];\nmad.wide.u32 %d21, %r40, " + size + ", %d20;\nld.global." +
-         std::string(TypeText<T>::kType) + " " + TypeText<T>::kRegister + std::to_string(i + 1) + ", [%d21];\n";
-}
-
 // Checks `opcode` %result, %operands... for random values.
 template <typename R, typename... A, typename F>
 void expect_computes(const std::string& opcode, F expected) {
-  Lab lab;
   std::mt19937_64 random(std::hash<std::string>()(opcode));
-  auto inputs = std::make_tuple(lab.make<A>(kThreads)...);
-  R* const output = lab.make<R>(kThreads);
-  std::apply(
-      [&](auto*... in) {
-        for (std::uint32_t i = 0; i < kThreads; ++i)
-          ((in[i] = random_value<std::remove_pointer_t<decltype(in)>>(random)), ...);
-      },
-      inputs);
-  std::string parameters = ".param .u64 out", body = "mov.u32 %r40, %tid.x;\n", operands;
-  std::size_t i = 0;
-  const auto add = [&]<typename T>(T*) {
-    parameters += ", .param .u64 in" + std::to_string(i);
-    body += load_operand<T>(i);
-    operands += ", " + std::string(TypeText<T>::kRegister) + std::to_string(i + 1);
-    ++i;
-  };
-  std::apply([&](auto*... in) { (add(in), ...); }, inputs);
-  const std::string result = std::string(TypeText<R>::kRegister) + "10";
-  body += opcode + " " + result + operands + ";\nld.param.u64 %d22, [out];\nmad.wide.u32 %d23, %r40, " +
-          std::to_string(sizeof(R)) + ", %d22;\nst.global." + TypeText<R>::kType + " [%d23], " + result + ";";
-  const auto fault = std::apply(
-      [&](auto*... in) {
-        return lab.run(kernel_text(parameters, body), {}, {kThreads, 1, 1}, output, in...);
-      },
-      inputs);
-  ASSERT_FALSE(fault) << fault->text;
+  std::tuple<std::vector<A>...> inputs;
+  for (std::uint32_t i = 0; i < kThreads; ++i)
+    std::apply([&](auto&... in) { (in.push_back(random_value<A>(random)), ...); }, inputs);
+  const std::vector<R> results =
+      std::apply([&](auto&... in) { return results_of<R>(instruction<R, A...>(opcode), in...); }, inputs);
+  ASSERT_EQ(results.size(), kThreads) << opcode;
   for (std::uint32_t n = 0; n < kThreads; ++n) {
-    const R wanted = std::apply([&](auto*... in) { return static_cast<R>(expected(in[n]...)); }, inputs);
-    ASSERT_TRUE(same(output[n], wanted)) << opcode << " of thread " << n << ": " << +output[n] << " instead of "
-                                         << +wanted;
+    const R wanted = std::apply([&](auto&... in) { return static_cast<R>(expected(in[n]...)); }, inputs);
+    ASSERT_TRUE(same(results[n], wanted))
+        << opcode << " of thread " << n << ": " << +results[n] << " instead of " << +wanted;
   }
 }
 
@@ -283,83 +227,6 @@ TEST(PtxArithmetic, ConvertsHalves) {
     const U32 rest = bits & 0xffff, odd = bits >> 16 & 1;
     return (bits >> 16) + (rest > 0x8000 || (rest == 0x8000 && odd) ? 1 : 0);
   });
-}
-
-struct HalfFormat {
-  std::string name;
-  int fraction_bits;
-  int bias;
-};
-const HalfFormat kHalfFormats[] = {{"f16", 10, 15}, {"bf16", 7, 127}};
-
-long double value_of(const HalfFormat& format, U16 bits) {
-  const int fraction = bits & ((1 << format.fraction_bits) - 1), exponent = (bits & 0x7fff) >> format.fraction_bits;
-  const int scale = -format.fraction_bits - format.bias;
-  if (exponent == 2 * format.bias + 1)
-    return fraction != 0 ? std::nanl("") : (bits & 0x8000) != 0 ? -HUGE_VALL : HUGE_VALL;
-  const long double magnitude = exponent == 0
-                                    ? std::ldexp(static_cast<long double>(fraction), 1 + scale)
-                                    : std::ldexp(fraction + std::ldexp(1.0L, format.fraction_bits), exponent + scale);
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
-}
-
-// Searches the nearest value, or the even one of two. The value after the largest one, 2 to the power bias + 1, is
-// infinity.
-U16 nearest_half(const HalfFormat& format, long double exact) {
-  if (exact != exact) return 0x7fff;
-  const U32 infinity = (2U * static_cast<U32>(format.bias) + 1) << format.fraction_bits;
-  const auto value = [&](U32 bits) {
-    return bits == infinity ? std::ldexp(1.0L, format.bias + 1) : value_of(format, static_cast<U16>(bits));
-  };
-  const long double magnitude = std::fabs(exact);
-  U32 low = 0, high = infinity;  // value(low) <= magnitude
-  while (high - low > 1) {
-    const U32 middle = (low + high) / 2;
-    (value(middle) <= magnitude ? low : high) = middle;
-  }
-  const long double below = magnitude - value(low), above = value(high) - magnitude;
-  const U32 chosen = below < above || (below == above && low % 2 == 0) ? low : high;
-  return static_cast<U16>(chosen | (std::signbit(exact) ? 0x8000U : 0U));
-}
-
-TEST(PtxArithmetic, ComputesHalves_WithOneRounding) {
-  for (const HalfFormat& format : kHalfFormats) {
-    const auto value = [&](U16 bits) { return value_of(format, bits); };
-    const auto nearest = [&](long double exact) { return nearest_half(format, exact); };
-    const auto sum = [&](U16 a, U16 b) { return nearest(value(a) + value(b)); };
-    expect_computes<U16, U16, U16>("add.rn." + format.name, sum);
-    expect_computes<U16, U16, U16>("sub." + format.name, [&](U16 a, U16 b) { return nearest(value(a) - value(b)); });
-    expect_computes<U16, U16, U16>("mul." + format.name, [&](U16 a, U16 b) { return nearest(value(a) * value(b)); });
-    expect_computes<U16, U16, U16, U16>("fma.rn." + format.name,
-                                        [&](U16 a, U16 b, U16 c) { return nearest(value(a) * value(b) + value(c)); });
-    expect_computes<U16, U16, U16>("max.NaN." + format.name, [&](U16 a, U16 b) {
-      const long double x = value(a), y = value(b);
-      return x != x || y != y ? U16{0x7fff} : x > y || (x == y && !std::signbit(x)) ? a : b;
-    });
-    expect_computes<U32, U32, U32>("add." + format.name + "x2", [&](U32 a, U32 b) {
-      const auto high = [](U32 pair) { return static_cast<U16>(pair >> 16); };
-      return U32{sum(high(a), high(b))} << 16 | sum(static_cast<U16>(a), static_cast<U16>(b));
-    });
-    expect_computes<U16, U64>("cvt.rn." + format.name + ".s64",
-                              [&](U64 a) { return nearest(static_cast<long double>(static_cast<S64>(a))); });
-    expect_computes<U16, double>("cvt.rn." + format.name + ".f64",
-                                 [&](double a) { return nearest(static_cast<long double>(a)); });
-    expect_computes<U32, U16>("cvt.rzi.s32." + format.name,
-                              [&](U16 a) { return static_cast<U32>(saturated<S32>(static_cast<float>(value(a)))); });
-  }
-}
-
-// (1 + 2^-7) * 1.5 lies between two values. A little less is nearer to the lower one, although no double shows that.
-TEST(PtxArithmetic, FusesHalvesWithOneRounding) {
-  Lab lab;
-  U16* const result = lab.make<U16>(1);
-  const auto fault = lab.run(kernel_text(".param .u64 out",
-                                         "ld.param.u64 %d1, [out];\nmov.b16 %h1, 0x3f81;\nmov.b16 %h2, 0x3fc0;\n"
-                                         "mov.b16 %h3, 0x8001;\nfma.rn.bf16 %h4, %h1, %h2, %h3;\n"
-                                         "st.global.b16 [%d1], %h4;"),
-                             {}, {}, result);
-  ASSERT_FALSE(fault) << fault->text;
-  EXPECT_EQ(*result, 0x3fc1);
 }
 
 }  // namespace
