@@ -1,7 +1,7 @@
 # Existing tests of GPUs, on the stand-in. The label `ptx` has those of CI; `ptx_long` has longer ones.
 
 # tutti_on_stand_in(<test> LABEL label FILTER filter): runs a test of another folder with lazy loading. The default
-# filter selects the kind `cuda` of a test that runs on several kinds of devices.
+# filter selects the kind `cuda` of a test that runs on several kinds of devices. Fails if there is no such test.
 function(tutti_on_stand_in test)
   cmake_parse_arguments(RUN "" "LABEL;FILTER;NAME" "" ${ARGN})
   if(NOT RUN_FILTER)
@@ -9,6 +9,11 @@ function(tutti_on_stand_in test)
   endif()
   if(NOT RUN_NAME)
     set(RUN_NAME ${test})
+  endif()
+  get_property(command GLOBAL PROPERTY TUTTI_COMMAND_OF_${test})
+  string(REGEX REPLACE "\\..*" "" folder ${test})
+  if(NOT command AND NOT TUTTI_TEST_FOLDERS AND (TUTTI_HAS_NCCL OR NOT folder STREQUAL nccl))
+    message(FATAL_ERROR "tutti_on_stand_in: there is no test ${test}")
   endif()
   tutti_test_again(${RUN_NAME} OF ${test} LABELS ${RUN_LABEL} ARGUMENTS "--gtest_filter=${RUN_FILTER}"
                    ENVIRONMENT CUDA_MODULE_LOADING=LAZY)
@@ -42,11 +47,11 @@ endforeach()
 
 # Clients of NCCL pass pageable host memory. A test that sends and receives in one buffer has a data race, which is a fault.
 tutti_on_stand_in(nccl.cuda_collectives LABEL ptx FILTER -*SendAndRecvWithOneBuffer*)
-foreach(test call_config revoke shrink)
+foreach(test call_config revoke shrink suspend)
   tutti_on_stand_in(nccl.cuda_${test} LABEL ptx FILTER *)
 endforeach()
 tutti_on_stand_in(nccl.cuda_compression LABEL ptx_long FILTER *)
-foreach(test collectives call_config shrink revoke compression)
+foreach(test collectives call_config shrink revoke suspend compression)
   tutti_test_environment(nccl.cuda_${test} TUTTI_PTX_PAGEABLE=1)
 endforeach()
 
