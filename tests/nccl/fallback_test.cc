@@ -151,13 +151,14 @@ TEST(Fallback, BelongsToEachPart_AndEndsByAbort) {
   StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
   const NcclRanks ranks(3);
   there.take();
-  ranks.run([](int rank, ncclComm_t comm) {
-    ncclComm_t part = nullptr;
-    NCCL_EXPECT_OK(ncclCommSplit(comm, rank == 2 ? NCCL_SPLIT_NOCOLOR : 0, 0, &part, nullptr));
-    if (rank == 2) return;
-    NCCL_EXPECT_OK(signal_to(rank, part));
-    NCCL_EXPECT_OK(ncclCommAbort(part));
+  std::vector<ncclComm_t> parts(3);
+  ranks.run([&](int rank, ncclComm_t comm) {
+    NCCL_EXPECT_OK(ncclCommSplit(comm, rank == 2 ? NCCL_SPLIT_NOCOLOR : 0, 0, &parts[rank], nullptr));
   });
+  for (int rank = 0; rank < 2; ++rank) {
+    NCCL_EXPECT_OK(signal_to(rank, parts[rank]));
+    NCCL_EXPECT_OK(ncclCommAbort(parts[rank]));
+  }
   const Calls made = there.take();
   for (const std::string rank : {"0", "1"}) {
     EXPECT_EQ(count_of(made, "init " + rank + " of 2"), 1);
