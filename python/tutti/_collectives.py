@@ -87,6 +87,7 @@ class Collectives:
 
     def broadcast(self, array: Any, root: int = 0, stream: Any = None) -> Any:
         """Copies the root's array into the arrays of all other ranks, and returns `array`. All have `shape`."""
+        root = self._int("broadcast", "root", root)
         address, count, code, owner = self._input("broadcast", array, writable=self.rank != root)
         status = c.broadcast(address, address, count, code, root, self._handle, _handle(stream))
         self._end("broadcast", status, stream, owner)
@@ -94,6 +95,7 @@ class Collectives:
 
     def reduce(self, array: Any, root: int = 0, op: Any = "sum", out: Any = None, stream: Any = None) -> Any:
         """Returns the elementwise reduction of the arrays on the root, None elsewhere. Result: `shape`. In place: out=array."""
+        root = self._int("reduce", "root", root)
         send, count, code, owner = self._input("reduce", array)
         recv: int | None
         out_owner: Any
@@ -108,6 +110,7 @@ class Collectives:
 
         In place on the root: `array` is out[root].
         """
+        root = self._int("gather", "root", root)
         send, count, code, owner = self._input("gather", array)
         recv: int | None
         out_owner: Any
@@ -122,6 +125,7 @@ class Collectives:
 
         Other ranks pass `out`, and no array. In place on the root: `out` is array[root].
         """
+        root = self._int("scatter", "root", root)
         if self.rank == root:
             send: int | None
             send, total, code, owner = self._input("scatter", array)
@@ -177,11 +181,13 @@ class Collectives:
 
         Blocks, possibly until the peer's recv; use tutti.group() for exchanges. The n-th send matches the n-th recv.
         """
+        peer = self._int("send", "peer", peer)
         address, count, code, owner = self._input("send", array)
         self._end("send", c.send(address, count, code, peer, self._handle, _handle(stream)), stream, owner)
 
     def recv(self, out: Any, peer: int, stream: Any = None) -> Any:
         """Receives an array from `peer` into `out`, and returns `out`."""
+        peer = self._int("recv", "peer", peer)
         address, count, code, owner = self._input("recv", out, writable=True)
         self._end("recv", c.recv(address, count, code, peer, self._handle, _handle(stream)), stream, owner)
         return out
@@ -272,6 +278,12 @@ class Collectives:
                                     f"of {total} elements")
         array = ctypes.c_size_t * self.ranks
         return array(*counts), array(*displacements)
+
+    def _int(self, operation: str, name: str, value: Any) -> int:
+        try:
+            return _types.int_of(name, value)
+        except InvalidArgument as error:
+            raise self._refusal(operation, error.message) from None
 
     def _refusal(self, operation: str, message: str) -> Error:
         return InvalidArgument(message, operation=operation, rank=self.rank)

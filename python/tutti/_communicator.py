@@ -8,7 +8,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple, Sequence
 
-from . import _api, _callbacks, _options, _streams
+from . import _api, _callbacks, _options, _streams, _types
 from ._api import c
 from ._arrays import Buffer, Described, describe
 from ._errors import Error, InvalidArgument, check, error_of
@@ -98,6 +98,9 @@ class Communicator(Messages):
     @classmethod
     def create(cls, id: UniqueId, rank: int, ranks: int, **options: Unpack[Options]) -> Communicator:
         """Creates the communicator `id` of `ranks` ranks and joins it as `rank`. Blocks until all have joined."""
+        if not isinstance(id, UniqueId):
+            raise InvalidArgument(f"the id is a {type(id).__name__}; pass a tutti.UniqueId", operation="comm_create")
+        rank, ranks = _types.int_of("rank", rank), _types.int_of("ranks", ranks)
         handle = ctypes.c_void_p()
         check(c.comm_create(id._struct, rank, ranks, _options.struct_of(options), handle), rank)
         return cls._of(handle.value)
@@ -108,6 +111,7 @@ class Communicator(Messages):
 
         Use one thread for each rank, or one thread for several ranks in groups, which also closes them in a group.
         """
+        ranks = _types.int_of("ranks", ranks)
         if ranks < 1:
             raise InvalidArgument(f"ranks is {ranks}; it must be at least 1", operation="comm_create_all")
         handles = (ctypes.c_void_p * ranks)()
@@ -120,7 +124,8 @@ class Communicator(Messages):
         All ranks call it. A rank with color None gets None. Unset options are inherited.
         """
         handle = ctypes.c_void_p()
-        number = _api.COLOR_NONE if color is None else color
+        number = _api.COLOR_NONE if color is None else self._int("comm_split", "color", color)
+        key = self._int("comm_split", "key", key)
         self._check("comm_split", c.comm_split(self._handle, number, key, _options.struct_of(options), handle))
         return None if handle.value is None else self._of(handle.value)
 
@@ -130,7 +135,7 @@ class Communicator(Messages):
         Only the remaining ranks call it, with the same list. Ranks keep their order. Unset options are inherited.
         """
         handle = ctypes.c_void_p()
-        ranks = (ctypes.c_int * len(excluded))(*excluded)
+        ranks = (ctypes.c_int * len(excluded))(*(self._int("comm_shrink", "an excluded rank", rank) for rank in excluded))
         struct = _options.struct_of(options)
         self._check("comm_shrink", c.comm_shrink(self._handle, ranks, len(excluded), struct, handle))
         return self._of(handle.value)

@@ -44,13 +44,13 @@ def read(array: Any, writable: bool) -> tuple[int, int, int, Any, tuple[int, ...
     device, is not contiguous, is read-only and `writable`, or has elements of an unknown type.
     """
     kind = type(array).__name__
-    device = int(array.__dlpack_device__()[0])
-    if device not in _CPU_DEVICES:
-        raise InvalidArgument(f"the {kind} lies on a device (DLPack type {device}); it must lie in host memory")
     try:
-        capsule = _capsule(array)
-    except (BufferError, RuntimeError) as error:
+        device = int(array.__dlpack_device__()[0])
+        capsule = _capsule(array) if device in _CPU_DEVICES else None
+    except (BufferError, RuntimeError, ValueError) as error:
         raise InvalidArgument(f"the {kind} cannot be exported: {error}") from error
+    if capsule is None:
+        raise InvalidArgument(f"the {kind} lies on a device (DLPack type {device}); it must lie in host memory")
     tensor, flags = _tensor(capsule, kind)
     if writable and flags & _READ_ONLY:
         raise InvalidArgument(f"the {kind} is read-only; results need a writable array")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, SupportsIndex
 
 from . import _callbacks
 from ._api import ANY_RANK, MessageStruct, Status, c
@@ -171,13 +172,14 @@ class Messages(Collectives):
         """Returns the message that irecv() with these arguments would receive, if it has arrived, else None. Does not block."""
         found = ctypes.c_int()
         struct = MessageStruct(size=ctypes.sizeof(MessageStruct))
-        source = ANY_RANK if peer is None else peer
+        source = ANY_RANK if peer is None else self._int("iprobe", "peer", peer)
         status = c.iprobe(source, self._tag("iprobe", tag), self._handle, found, struct)
         if status:
             raise self._error(status, "iprobe")
         return Message(struct.peer, struct.tag, struct.count) if found.value else None
 
     def _start(self, operation: str, start: Any, array: Any, peer: int, tag: int) -> Request:
+        peer = self._int(operation, "peer", peer)
         try:
             address, count, code, owner = describe(array, operation == "irecv")  # In host memory, also with a GPU.
         except InvalidArgument as error:
@@ -189,6 +191,6 @@ class Messages(Collectives):
         return Request(operation, self.rank, handle.value or 0, owner)
 
     def _tag(self, operation: str, tag: int) -> int:
-        if 0 <= tag < _TAGS:
-            return tag
-        raise self._refusal(operation, f"tag is {tag}; it must be 0 or more, below 2**64")
+        if isinstance(tag, SupportsIndex) and 0 <= operator.index(tag) < _TAGS:
+            return operator.index(tag)
+        raise self._refusal(operation, f"tag is {tag!r}; it must be an integer, 0 or more, below 2**64")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import struct
 from typing import Any
 
@@ -33,6 +34,17 @@ OPERATIONS.update({value: int(value) for value in Reduction})
 def _known(name: str | None) -> int | None:
     member = Type.__members__.get(name or "")
     return None if member is None else int(member)
+
+
+def int_of(name: str, value: Any) -> int:
+    """Returns a number that the C API takes as an int. ctypes would drop the upper bits of a larger one."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidArgument(f"{name} is {value!r}; it must be an integer") from None
+    if -2**31 <= number < 2**31:
+        return number
+    raise InvalidArgument(f"{name} is {number}; it must fit in 32 bits")
 
 
 def size_of(code: int) -> int:

@@ -60,6 +60,23 @@ class Arrays(unittest.TestCase):
         self.assert_refused("the Exporter is read-only", numbers, out=Exporter(numbers))
         self.assert_refused("the Buffer is not writable", numbers, out=tutti.Buffer(1, 3, "int64", writable=False))
 
+    def test_ranks_that_no_int_holds_are_refused(self):
+        array, comm = numpy.ones(1), self.comm
+        for name, call in (("root", comm.broadcast), ("root", comm.reduce), ("root", comm.gather), ("root", comm.scatter),
+                           ("peer", comm.send), ("peer", comm.recv)):
+            for value, words in ((1 << 32, "is 4294967296; it must fit in 32 bits"), ("0", "is '0'; it must be an integer"),
+                                 (0.5, "is 0.5; it must be an integer")):
+                with self.assertRaisesRegex(tutti.InvalidArgument, f"{name} {words}"):
+                    call(array, value)
+        for call in (lambda: comm.split(1 << 32), lambda: comm.split(0, "0"), lambda: comm.shrink([0.5]),
+                     lambda: tutti.Communicator.create(b"id", 0, 1), lambda: tutti.Communicator.create_all("1")):
+            self.assertRaises(tutti.InvalidArgument, call)
+
+    def test_sizes_that_no_memory_has_are_refused(self):
+        for count in (-1, 1 << 61):
+            with self.assertRaisesRegex(tutti.InvalidArgument, f"count is {count}; it must be 0 or more"):
+                tutti.Buffer(64, count, "float32")
+
     def test_arrays_that_are_not_contiguous_are_refused(self):
         numbers = numpy.ones((3, 4))
         for part in (numbers[:, 1], numbers.T, numbers[::-1], numpy.broadcast_to(numpy.ones(1), (2, 1, 2))):
@@ -125,6 +142,7 @@ class Arrays(unittest.TestCase):
 
     def test_dlpack_arrays_on_a_device_are_refused(self):
         self.assert_refused("lies on a device .DLPack type 2.; it must lie in host memory", Exporter(numpy.ones(2), device=2))
+        self.assert_refused("the Exporter cannot be exported", Exporter(numpy.ones(2), device="meta"))  # int() refuses it.
 
     def test_dlpack_memory_is_released(self):
         numbers = numpy.ones(2)

@@ -268,7 +268,10 @@ class Messages(unittest.TestCase):
 
     def test_wrong_arguments_are_refused(self):
         comm = self.alone()
-        for call, words in ((lambda: comm.isend(numpy.ones(1), 0, -1), "isend: tag is -1; it must be 0 or more, below 2..64"),
+        for call, words in ((lambda: comm.isend(numpy.ones(1), 0, -1), "isend: tag is -1; it must be an integer, 0 or more, "),
+                            (lambda: comm.isend(numpy.ones(1), 0, 0.5), "isend: tag is 0.5; it must be an integer"),
+                            (lambda: comm.isend(numpy.ones(1), 1 << 32), "isend: peer is 4294967296; it must fit in 32 bits"),
+                            (lambda: comm.iprobe("0"), "iprobe: peer is '0'; it must be an integer"),
                             (lambda: comm.iprobe(tag=1 << 64), "iprobe: tag is 18446744073709551616"),
                             (lambda: comm.irecv(numpy.ones(1), 1), "irecv: peer 1 is out of range; ranks are 0..0, or "),
                             (lambda: comm.isend(numpy.ones(1), -1), "isend: peer -1 is out of range; ranks are 0..0$"),
