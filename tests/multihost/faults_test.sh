@@ -56,10 +56,10 @@ done
 # names_lost PATTERN RANK...: whether the error of one of the ranks says that it lost a rank that matches the pattern.
 names_lost() {
   local pattern="$1" files=("${@:2}")
-  grep -qsE "\brank $pattern (died|is out of reach).* all_reduce\(" "${files[@]/#//dev/shm/errors.}"
+  grep -qsE "\brank $pattern (died|is out of reach).* all_(reduce|gather)\(" "${files[@]/#//dev/shm/errors.}"
 }
 
-# Between calls on devices, ranks of the tool have a barrier on host memory. There one rank may detect the fault first and exit.
+# Between calls on devices, ranks of the tool have collectives on host memory. There one rank may detect the fault first and exit.
 # The other ranks of its host may then report that exit instead of the fault.
 if [ ${#tool[@]} -gt 1 ]; then
   case "$fault" in
