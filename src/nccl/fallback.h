@@ -74,7 +74,7 @@ class Fallback {
   Fallback(const Fallback&) = delete;
   Fallback& operator=(const Fallback&) = delete;
 
-  FallbackLibrary& library() const { return library_; }
+  FallbackLibrary& nccl() const { return library_; }
   ncclComm_t comm() const { return comm_; }  // Null after abort().
   // Returns success, in progress, or the failure of the communicator; success after abort(). Any thread may call it.
   Outcome state();

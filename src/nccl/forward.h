@@ -41,9 +41,9 @@ Outcome forward(const Called& called, const ncclComm* comm, Body&& body) {
   if (there == nullptr && called.use == Use::cleanup) return {};
   if (there == nullptr) return {ncclRemoteError, "the communicator was aborted"};
   Function* function = nullptr;
-  TUTTI_NCCL_CHECK(fallback.library().get(called.name, function));
-  if (called.use == Use::call) TUTTI_NCCL_CHECK(open_group_of(fallback.library()));
-  return fallback.library().outcome(called.name, body(function, there));
+  TUTTI_NCCL_CHECK(fallback.nccl().get(called.name, function));
+  if (called.use == Use::call) TUTTI_NCCL_CHECK(open_group_of(fallback.nccl()));
+  return fallback.nccl().outcome(called.name, body(function, there));
 }
 
 // Calls a function without a communicator.
