@@ -274,7 +274,7 @@ TEST(Group, FailsOnPeers_WhenCallIsUnsupported) {
     TUTTI_EXPECT_OK(tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, nullptr));
     EXPECT_EQ(tutti_group_end(), tutti_unsupported);
   };
-  expect_called_off(impossible, "whose factors of a pre-multiplied sum it does not know");
+  expect_called_off(impossible, "does not apply their factors of a pre-multiplied sum");
 }
 
 TEST(Group, FailsOnPeers_WhenMessageToSelfIsNotReceived) {

@@ -95,8 +95,8 @@ Status HostCallPreparer::check_mapped(const Call& call, const Algorithm& algorit
                             ": pass another buffer as output, or leave the choice open");
   if (call.reduction == Reduction::pre_mul_sum)
     return unsupported(named +
-                       " reads the peers' buffers, whose factors of a pre-multiplied sum it does not know: take an "
-                       "algorithm that is not mapped, or leave the choice open");
+                       " reads the peers' buffers, but does not apply their factors of a pre-multiplied sum: choose "
+                       "an algorithm that is not mapped, or leave the choice open");
   return {};
 }
 

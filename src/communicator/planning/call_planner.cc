@@ -10,13 +10,12 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   Choice choice = TUTTI_TRY(choose(query));
   TUTTI_CHECK_OK(check_rounding(query, choice));
   if (!choice.mapped || query.mapped) return choice;
-  const bool knows_factors = call.reduction != Reduction::pre_mul_sum;
-  return unsupported("algorithm '" + std::string(choice.algorithm) +
-                     (knows_factors ? "' works in the peers' buffers, which for this call are neither on one device in "
-                                      "this process nor in windows"
-                                    : "' reads the peers' buffers, whose factors of a pre-multiplied sum it does not "
-                                      "know") +
-                     ": take an algorithm that is not mapped, or leave the choice open");
+  const char* const why = call.reduction == Reduction::pre_mul_sum
+                              ? "' reads the peers' buffers, but does not apply their factors of a pre-multiplied sum"
+                              : "' works in the peers' buffers, which for this call are neither on one device in this "
+                                "process nor in windows";
+  return unsupported("algorithm '" + std::string(choice.algorithm) + why +
+                     ": choose an algorithm that is not mapped, or leave the choice open");
 }
 
 }  // namespace
