@@ -16,10 +16,10 @@ if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
     tutti_test_properties(package.examples PROPERTIES RUN_SERIAL ON)
     tutti_add_test(NAME package.debs LABELS package COMMAND ${PROJECT_SOURCE_DIR}/tests/package/debs.sh ${PROJECT_BINARY_DIR}
                    ${CMAKE_CPACK_COMMAND} ${CMAKE_C_COMPILER})
-    tutti_add_test(NAME package.clean_root LABELS package slow COMMAND ${PROJECT_SOURCE_DIR}/tests/package/clean_root.sh
-                   ${PROJECT_BINARY_DIR})
+    tutti_add_test(NAME package.clean_root LABELS package slow downloads
+                   COMMAND ${PROJECT_SOURCE_DIR}/tests/package/clean_root.sh ${PROJECT_BINARY_DIR})
     tutti_test_properties(package.debs PROPERTIES FIXTURES_SETUP debs)
-    tutti_test_properties(package.clean_root PROPERTIES FIXTURES_REQUIRED debs TIMEOUT 900)  # debootstrap downloads 100 MB.
+    tutti_test_properties(package.clean_root PROPERTIES FIXTURES_REQUIRED debs TIMEOUT 900 COST 50)  # debootstrap downloads 100 MB.
   endif()
   if(Python3_FOUND)
     set(libraries "")

@@ -53,6 +53,7 @@ add_custom_target(tutti_on_ptx)
 # for each file. Names in the files' anonymous namespaces must be unique within a program.
 #   LABELS: `slow` and `no_sanitizers` keep tests out of sanitizer builds, which do not support, for example, forks of
 #   processes with several threads. `threads` adds tests of other folders to ThreadSanitizer's build.
+#   `downloads` is for tests that download much: `tools/dev test` leaves them out, `tools/dev test --all` runs them.
 #   `no_threads` is for tests in folders with ranks that start neither threads, processes nor ranks: ThreadSanitizer's build
 #   does not have them.
 function(tutti_tests program)
