@@ -10,11 +10,11 @@
 #include <span>
 
 #include "src/base/clock.h"
+#include "src/communicator/autotuning/host_autotuning.h"
+#include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/control/regions.h"
 #include "src/communicator/group.h"
-#include "src/communicator/host/autotuning.h"
-#include "src/communicator/planning/machine_name.h"
 #include "src/communicator/planning/planning.h"
 #include "tests/communicator/cases.h"
 #include "tests/communicator/met_ranks.h"
@@ -179,7 +179,7 @@ void leave(Communicators& ranks) {
 }
 
 int longest(const std::vector<Candidate>& all, const Machine& machine) {
-  const TuningClass tuning = tuning_class_of(all, autotuner_options(false, machine.ranks_per_core > 1));
+  const TuningClass tuning({}, all, autotuner_options(false, machine.ranks_per_core > 1));
   return static_cast<int>(tuning.autotuner.longest());
 }
 

@@ -1,5 +1,5 @@
 // Autotuning of calls on host memory: results stay correct, all ranks switch at the same call, and autotuning ends.
-#include "src/communicator/host/autotuning.h"
+#include "src/communicator/autotuning/host_autotuning.h"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,8 @@
 #include <random>
 #include <set>
 
+#include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/group.h"
-#include "src/communicator/planning/machine_name.h"
 #include "src/communicator/planning/planning.h"
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/calls.h"

@@ -5,41 +5,37 @@
 #include <map>
 #include <random>
 
-#include "src/communicator/host/autotuning.h"
+#include "src/communicator/autotuning/host_autotuning.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti::test {
 namespace {
 
-TuningClass tuning_class_of(std::vector<double> predicted_us) {
-  TuningClass made = {{}, Autotuner(predicted_us)};
-  made.candidates.resize(predicted_us.size());
+constexpr ClassOfCalls kCalls = {Collective::all_gather, 30};
+
+Candidate candidate(const char* algorithm, double predicted_us) {
+  Candidate made;
+  made.choice.algorithm = algorithm;
+  made.predicted_us = predicted_us;
   return made;
 }
 
 // Returns a class with two candidates that use lanes. Calls on mappable buffers also have a mapped candidate with this
 // predicted time.
-Autotuning::Class class_of(double mapped_us) {
-  Autotuning::Class made{Collective::all_gather, 30, tuning_class_of({1, 1.5}), {}};
-  made.lanes.candidates[0].choice.algorithm = "ring";
-  made.lanes.candidates[1].choice.algorithm = "direct";
-  std::vector<Candidate> all = made.lanes.candidates;
-  all[0].predicted_us = 1;
-  all[1].predicted_us = 1.5;
-  Candidate mapped;
-  mapped.choice.algorithm = "direct_mapped";
+HostAutotuning::Class class_of(double mapped_us) {
+  std::vector<Candidate> all = {candidate("ring", 1), candidate("direct", 1.5)};
+  HostAutotuning::Class made{TuningClass(kCalls, all, {}), {}};
+  Candidate mapped = candidate("direct_mapped", mapped_us);
   mapped.choice.mapped = true;
-  mapped.predicted_us = mapped_us;
   const auto faster = [&](const Candidate& other) { return other.predicted_us < mapped_us; };
   all.insert(std::find_if_not(all.begin(), all.end(), faster), mapped);
-  made.mapped = tuning_class_of({all[0].predicted_us, all[1].predicted_us, all[2].predicted_us});
-  made.mapped->candidates = all;
+  made.mapped.emplace(kCalls, all, AutotunerOptions());
   return made;
 }
 
 // Runs a call of the only rank, which takes the time of its choice. Returns the choice.
 using Times = std::map<std::string_view, std::int64_t>;
-std::string_view run(Autotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
+std::string_view run(HostAutotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
   const bool mapped = could_be_mapped && tuned.by_mapped() != nullptr;
   const Choice& way = mapped ? *tuned.by_mapped() : tuned.through_lanes();
   const std::string_view name = way.algorithm;
@@ -49,7 +45,7 @@ std::string_view run(Autotuning::Class& tuned, bool could_be_mapped, const Times
 }
 
 // Returns the number of calls of one kind until the class has settled, at most 5000.
-int until_settled(Autotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
+int until_settled(HostAutotuning::Class& tuned, bool could_be_mapped, const Times& took_ns) {
   int calls = 0;
   for (; calls < 5000 && !tuned.settled(); ++calls) run(tuned, could_be_mapped, took_ns);
   return calls;
@@ -60,7 +56,7 @@ const Times kDirectWins = {{"ring", 1500}, {"direct", 1000}, {"direct_mapped", 3
 
 TEST(TuningClass, KeepsMappedAlgorithm_WhenFaster) {
   for (const double predicted_us : {0.6, 1.2, 1.9}) {
-    Autotuning::Class tuned = class_of(predicted_us);
+    HostAutotuning::Class tuned = class_of(predicted_us);
     EXPECT_LT(until_settled(tuned, true, kMappedWins), 5000);
     ASSERT_NE(tuned.by_mapped(), nullptr) << predicted_us;
     EXPECT_TRUE(tuned.mapped->measured());
@@ -73,7 +69,7 @@ TEST(TuningClass, KeepsMappedAlgorithm_WhenFaster) {
 // compare buffers.
 TEST(TuningClass, KeepsLanes_WhenFaster) {
   for (const double predicted_us : {0.8, 1.2, 1.9}) {
-    Autotuning::Class tuned = class_of(predicted_us);
+    HostAutotuning::Class tuned = class_of(predicted_us);
     EXPECT_LT(until_settled(tuned, true, kDirectWins), 5000);
     EXPECT_EQ(tuned.by_mapped(), nullptr) << predicted_us;
     EXPECT_EQ(tuned.through_lanes().algorithm, "direct") << predicted_us;
@@ -85,7 +81,7 @@ TEST(TuningClass, KeepsLanes_WhenFaster) {
 // mappable memory try mapped candidates.
 TEST(TuningClass, SettlesBoth_WhenKindsOfCallsAlternate) {
   for (const std::uint32_t every : {2U, 3U, 40U}) {
-    Autotuning::Class tuned = class_of(0.6);
+    HostAutotuning::Class tuned = class_of(0.6);
     std::uint32_t calls = 0;
     for (; calls < 20'000 && !tuned.settled(); ++calls) run(tuned, calls % every == 0, kMappedWins);
     ASSERT_TRUE(tuned.settled()) << every;
@@ -103,7 +99,7 @@ TEST(TuningClass, SettlesBoth_WhenKindsOfCallsAlternate) {
 TEST(TuningClass, Settles_WhenOnlyOneKindOfCallRemains) {
   for (const bool mapped : {true, false}) {
     for (const int before : {0, 1, 16, 17, 18, 23}) {
-      Autotuning::Class tuned = class_of(0.6);
+      HostAutotuning::Class tuned = class_of(0.6);
       for (int i = 0; i < before; ++i) run(tuned, !mapped, kMappedWins);
       ASSERT_FALSE(tuned.settled()) << before;
       EXPECT_LT(until_settled(tuned, mapped, kMappedWins), 1500) << before;
@@ -116,7 +112,7 @@ TEST(TuningClass, Settles_WhenOnlyOneKindOfCallRemains) {
 
 // Calls of both kinds alternate in series of 100. Calls of one kind must not end autotuning of the other.
 TEST(TuningClass, DoesNotSettle_WhileTheOtherKindIsTuned) {
-  Autotuning::Class tuned = class_of(0.6);
+  HostAutotuning::Class tuned = class_of(0.6);
   for (int turn = 0; turn < 4; ++turn) {
     for (int i = 0; i < 100; ++i) run(tuned, turn % 2 == 0, kMappedWins);
     EXPECT_FALSE(tuned.mapped->autotuner.settled()) << turn;
@@ -125,7 +121,7 @@ TEST(TuningClass, DoesNotSettle_WhileTheOtherKindIsTuned) {
 }
 
 TEST(TuningClass, ReportsNoTimesOfAbandonedTrials) {
-  Autotuning::Class tuned = class_of(0.6);
+  HostAutotuning::Class tuned = class_of(0.6);
   tuned.mapped->autotuner.settle(0);
   for (int i = 0; i < 60; ++i) run(tuned, false, kMappedWins);
   ASSERT_GT(tuned.lanes.autotuner.measured_us()[0], 0) << "the test is to come to a part of it";
@@ -140,7 +136,7 @@ TEST(TuningClass, ChoosesTheSameOnAllRanks) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
   for (int round = 0; round < 200; ++round) {
-    std::vector<Autotuning::Class> ranks(3, class_of(0.5 + static_cast<double>(random() % 14) / 10));
+    std::vector<HostAutotuning::Class> ranks(3, class_of(0.5 + static_cast<double>(random() % 14) / 10));
     for (auto& rank : ranks) ASSERT_TRUE(rank.mapped);
     const auto often = 1 + random() % 8;
     for (int call = 0; call < 3000 && !ranks[0].settled(); ++call) {
@@ -178,12 +174,12 @@ TEST(TuningClass, HasEveryCandidateForEveryCall) {
     problem.collective = static_cast<Collective>(c);
     problem.ranks = 4;
     for (const bool grows : {true, false}) {
-      Autotuning autotuning(options, 0, "");
+      HostAutotuning autotuning(options, 0, "");
       for (std::uint64_t i = 0; i < 2000; i += 4) {
         Query query = query_of(problem, (grows ? i + 4 : 2000 - i) * (i % 8 == 0 ? 1 : 16));
         query.machine = &machine;
         query.mapped = true;
-        const Autotuning::Class& tuned = autotuning.class_of(query, candidates(query).value());
+        const HostAutotuning::Class& tuned = autotuning.class_of(query, candidates(query).value());
         std::vector<Candidate> all = candidates(query).value();
         if (!tuned.mapped) std::erase_if(all, [](const Candidate& candidate) { return candidate.choice.mapped; });
         const auto& tried = tuned.mapped ? tuned.mapped->candidates : tuned.lanes.candidates;

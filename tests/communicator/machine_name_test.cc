@@ -1,5 +1,5 @@
 // Names of machines in TUTTI_TUNE_FILE. They differ wherever choices may differ, and are the same in each run of a job.
-#include "src/communicator/planning/machine_name.h"
+#include "src/communicator/autotuning/machine_name.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,6 +1,6 @@
 // Ranks that switch at the same operation without waiting: all interleavings of their steps, and threads with arbitrary
 // timing.
-#include "src/communicator/control/switchover.h"
+#include "src/communicator/autotuning/switchover.h"
 
 #include <gtest/gtest.h>
 

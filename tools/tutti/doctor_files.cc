@@ -10,8 +10,8 @@
 #include "src/base/config.h"
 #include "src/base/counted.h"
 #include "src/base/status.h"
+#include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/joining/settings.h"
-#include "src/communicator/planning/machine_name.h"
 #include "src/tuner/plugin/plugin.h"
 #include "src/tuner/tune_cache.h"
 

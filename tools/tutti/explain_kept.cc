@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/config.h"
-#include "src/communicator/planning/machine_name.h"
+#include "src/communicator/autotuning/machine_name.h"
 #include "src/tuner/autotuner.h"
 
 namespace tutti::tool {
@@ -114,8 +114,8 @@ SavedChoice saved_choice_of_devices(const Classes& classes, const Query& query, 
   return saved_choice_of(query.mapped ? classes.mapped : classes.lanes, all);
 }
 
-// The rule of src/communicator/host/autotuning.cc: if a mapped algorithm lost, all calls use lanes, by the result saved
-// for lanes or, without one, by the result that won over the mapped algorithm.
+// The rule of src/communicator/autotuning/host_autotuning.cc: if a mapped algorithm lost, all calls use lanes, by the
+// result saved for lanes or, without one, by the result that won over the mapped algorithm.
 Result<SavedChoice> saved_choice_of(const Classes& classes, const Query& query) {
   if (!is_tunable(query)) return SavedChoice{};
   Query requested = query;

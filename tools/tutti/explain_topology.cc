@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/communicator/planning/machine_name.h"
+#include "src/communicator/autotuning/machine_name.h"
 #include "tools/simulator/figures.h"
 #include "tools/simulator/simulate.h"
 #include "tools/tutti/request.h"

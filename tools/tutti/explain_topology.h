@@ -20,7 +20,7 @@ struct ExplainedTopology {
 struct KnownTopology {
   CallModel model;    // Times of calls.
   Machine machine;    // Cost model, for the choice of a compression format.
-  std::string links;  // Links in the format of src/communicator/planning/machine_name.h; empty: several hosts.
+  std::string links;  // Links in the format of src/communicator/autotuning/machine_name.h; empty: several hosts.
 };
 
 // Fills in the problem of the query, its thread blocks and whether it uses a network. If the query has a number of

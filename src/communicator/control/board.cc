@@ -192,12 +192,6 @@ AutotunerEntry& Board::autotuner_entry(std::uint32_t cell, Rank rank) const {
   return reinterpret_cast<AutotunerEntry*>(&autotuners() + 1)[cell * entries_.size() + rank];
 }
 
-Switchover Board::switchover(std::uint32_t cell) const {
-  std::vector<std::uint64_t*> shown;
-  for (Rank rank = 0; rank < ranks(); ++rank) shown.push_back(&autotuner_entry(cell, rank).shown);
-  return {&autotuners().cells[cell].word, std::move(shown)};
-}
-
 std::string describe(const CallRecord& record) {
   const auto collective = static_cast<Collective>(record.collective);
   const char* type = name(static_cast<DataType>(record.type));

@@ -16,7 +16,6 @@
 #include "src/base/status.h"
 #include "src/base/types.h"
 #include "src/communicator/call/forced.h"
-#include "src/communicator/control/switchover.h"
 #include "src/communicator/control/wait_record.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
@@ -191,7 +190,6 @@ class Board {
   // Valid only if all ranks are on one host.
   AutotunerHeader& autotuners() const;
   AutotunerEntry& autotuner_entry(std::uint32_t cell, Rank rank) const;
-  Switchover switchover(std::uint32_t cell) const;
 
  private:
   Board(Segment memory, Rank ranks);

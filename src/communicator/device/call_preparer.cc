@@ -27,7 +27,7 @@ DeviceCallPreparer::DeviceCallPreparer(const Communicator& control, PeerSet& pee
           [this](const Call& call, const CommunicatorOptions& options) { return chooser_.query_for(call, options); }),
       links_(self_, peers),
       plans_(self_, peers, chooser_, links_),
-      autotuning_(DeviceAutotuning::make(control, peers, chooser_)) {}
+      autotuning_(make_autotuning(control, peers, chooser_)) {}
 
 CallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& options) const {
   CallKey key = {.count = call.count,

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "src/communicator/autotuning/device_autotuning.h"
 #include "src/communicator/communicator.h"
-#include "src/communicator/device/autotuning.h"
 #include "src/communicator/device/device_plans.h"
 #include "src/communicator/device/plan_chooser.h"
 #include "src/communicator/device/prepared_call.h"

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/call/forced.h"
 #include "src/communicator/planning/lane_specs.h"
 
@@ -15,6 +16,23 @@ constexpr std::uint64_t kMaxScratchBytes = 1 << 20;
 std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
   const Shape shape = algorithm.shape(query.problem);
   return shape.scratch == 0 ? 0 : (shape.scratch / shape.units + 1) * query.block_bytes;
+}
+
+// Returns the name of the machine for results saved on rank 0; see autotuning/machine_name.h.
+std::string device_machine_name(const Communicator& control, const PeerSet& peers, const DevicePlanChooser& chooser) {
+  const CommunicatorOptions& options = control.options();
+  if (options.tune_file.empty() || control.rank() != 0) return "";
+  const std::string& name = peers.own_memory().device().traits().name;
+  std::string key = options.version + ", " + std::to_string(peers.ranks()) + " ranks on " +
+                    model_in_words(name.substr(0, name.find(" (device"))) + (peers.on_one_device() ? "" : " each") +
+                    ", " + std::to_string(peers.thread_blocks()) + " thread blocks";
+  if (peers.time_sliced()) key += " in turns";  // Means time slices. Tune files contain this text.
+  if (peers.through_host()) key += ", by memory of the host";
+  if (options.channels > 0) key += ", " + std::to_string(options.channels) + " channels asked for";
+  if (options.min_channels > 0) key += ", at least " + std::to_string(options.min_channels) + " channels";
+  if (options.max_channels > 0) key += ", at most " + std::to_string(options.max_channels) + " channels";
+  if (chooser.only_rings()) key += ", along rings";
+  return key + ", links " + links_in_words(peers.hosts());
 }
 
 }  // namespace
@@ -136,6 +154,18 @@ Result<std::vector<Candidate>> DevicePlanChooser::candidates_to_tune(const Query
   };
   all.erase(std::remove_if(all.begin() + 1, all.end(), refused), all.end());
   return all;
+}
+
+std::unique_ptr<DeviceAutotuning> make_autotuning(const Communicator& control, const PeerSet& peers,
+                                                  const DevicePlanChooser& chooser) {
+  const CommunicatorOptions& options = control.options();
+  if (options.tune == Tune::off || peers.ranks() == 1 || peers.network() || options.has_plugin()) return nullptr;
+  const auto make_timer = [&device = peers.own_memory().device()] { return device.make_timer(); };
+  const std::string machine = device_machine_name(control, peers, chooser);
+  auto made = std::make_unique<DeviceAutotuning>(
+      options, DeviceAutotuning::Environment{control.board(), control.rank(), make_timer, machine});
+  made->publish_saved();
+  return made;
 }
 
 }  // namespace tutti

@@ -2,10 +2,12 @@
 // ranks share, so all ranks choose alike without asking each other.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "src/communicator/autotuning/device_autotuning.h"
 #include "src/communicator/device/windows.h"
 #include "src/communicator/peers/peer_set.h"
 #include "src/communicator/planning/planning.h"
@@ -53,5 +55,10 @@ class DevicePlanChooser {
   };
   std::vector<Fit> fits_;
 };
+
+// Creates autotuning for a communicator, and publishes results of earlier runs as publish_saved() does. Returns null if
+// autotuning is off. It needs the board, which ranks of other hosts do not see.
+std::unique_ptr<DeviceAutotuning> make_autotuning(const Communicator& control, const PeerSet& peers,
+                                                  const DevicePlanChooser& chooser);
 
 }  // namespace tutti

@@ -14,7 +14,7 @@ constexpr std::uint32_t kSumming = 0x74756e66;
 }  // namespace
 
 Result<const AutotunedCall::Collective*> AutotunedCall::next() {
-  Autotuning& autotuning = backend_.autotuning();
+  HostAutotuning& autotuning = backend_.autotuning();
   const Collective* const done = nullptr;
   switch (part_) {
     case Part::none: return autotuning.kept().unreported() ? begin_recall() : begin_call();
@@ -25,7 +25,7 @@ Result<const AutotunedCall::Collective*> AutotunedCall::next() {
       return ended_ == nullptr ? Result<const Collective*>(done) : begin_sum();
     case Part::sum:
       tuned_->conclude(*ended_, sums_ns_, membership_.ranks);
-      autotuning.report(*tuned_, *ended_);
+      if (membership_.rank == 0 && ended_->autotuner.settled()) ended_->log_result();
       return done;
   }
   return done;
@@ -61,7 +61,8 @@ Result<const AutotunedCall::Collective*> AutotunedCall::begin_sum() {
   sum.type = DataType::uint64;
   sum.count = sums_ns_.size();
   sum.input = sum.output = reinterpret_cast<std::byte*>(sums_ns_.data());
-  return begin_internal(sum, kSumming + static_cast<std::uint32_t>(tuned_->collective) * 256 + tuned_->size_class);
+  const ClassOfCalls& calls = ended_->calls;
+  return begin_internal(sum, kSumming + static_cast<std::uint32_t>(calls.collective) * 256 + calls.size_class);
 }
 
 Result<const AutotunedCall::Collective*> AutotunedCall::begin_internal(const Call& internal, std::uint32_t form) {

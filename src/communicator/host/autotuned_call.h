@@ -38,8 +38,8 @@ class AutotunedCall {
   Part part_ = Part::none;  // The part that runs.
   Collective running_;
   std::int64_t began_ns_ = 0;
-  Autotuning::Class* tuned_ = nullptr;  // Null: the call is not autotuned any more.
-  TuningClass* ended_ = nullptr;        // Autotuner whose stage has ended with this call; null: none.
+  HostAutotuning::Class* tuned_ = nullptr;  // Null: the call is not autotuned any more.
+  TuningClass* ended_ = nullptr;            // Autotuner whose stage has ended with this call; null: none.
   std::vector<std::uint64_t> sums_ns_;
 };
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/call/forced.h"
 #include "src/communicator/host/mapped_buffers.h"
-#include "src/communicator/planning/machine_name.h"
 
 namespace tutti {
 namespace {
@@ -73,8 +73,8 @@ Result<Query> HostCallPreparer::query_for(const Call& call, const CommunicatorOp
 }
 
 // With an error bound, the prediction decides about compression, and measurements do not.
-Result<Autotuning::Class*> HostCallPreparer::class_of(const Call& call, const CommunicatorOptions& options) {
-  Autotuning::Class* const untuned = nullptr;
+Result<HostAutotuning::Class*> HostCallPreparer::class_of(const Call& call, const CommunicatorOptions& options) {
+  HostAutotuning::Class* const untuned = nullptr;
   if (!is_tunable(call, options, membership_.ranks)) return untuned;
   Query query = TUTTI_TRY(query_for(call, options));
   const std::vector<Candidate> predicted = TUTTI_TRY(candidates(query));

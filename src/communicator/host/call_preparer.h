@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "src/communicator/host/autotuning.h"
+#include "src/communicator/autotuning/host_autotuning.h"
 #include "src/communicator/host/connected_plans.h"
 #include "src/communicator/host/prepared_call.h"
 
@@ -14,15 +14,15 @@ namespace tutti {
 class HostCallPreparer {
  public:
   using Prepared = PreparedCall;
-  using Class = Autotuning::Class;
-  using Trial = Autotuning::Trial;
+  using Class = HostAutotuning::Class;
+  using Trial = HostAutotuning::Trial;
 
   explicit HostCallPreparer(Membership& membership);
 
   // See Communicator::predict_us().
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options);
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
-  Autotuning& autotuning() { return autotuning_; }
+  HostAutotuning& autotuning() { return autotuning_; }
 
   Result<Class*> class_of(const Call& call, const CommunicatorOptions& options);
   Result<std::unique_ptr<PreparedCall>> prepare(const Call& call, const CommunicatorOptions& options) {
@@ -56,7 +56,7 @@ class HostCallPreparer {
   const Machine machine_;  // Machine model for the tuner; equal on all ranks.
   ConnectedPlans plans_;
   CallPlanner planner_;
-  Autotuning autotuning_;
+  HostAutotuning autotuning_;
 };
 
 }  // namespace tutti

@@ -22,9 +22,9 @@ Result<HostBackend::Found> HostBackend::prepare(const Call& call, const Communic
     control_.membership.board.show_cpus(control_.membership.rank);
     slot = TUTTI_TRY(prepared_.fill(key, call, options));
   }
-  if (Autotuning::Class* const tuned = slot->tuned()) {
+  if (HostAutotuning::Class* const tuned = slot->tuned()) {
     const NoCancellation until_prepared;
-    const Autotuning::Trial trial = tuned->next();
+    const HostAutotuning::Trial trial = tuned->next();
     PreparedCall* tried = TUTTI_TRY(prepared_.try_candidate(*slot, call, options, *tuned, trial));
     show(*tried, options);
     if (!tuned->settled()) return Found{tried, tuned};

@@ -38,10 +38,10 @@ class HostBackend final : public BlockingBackend {
   // The pointer is valid until the next call of this function.
   struct Found {
     PreparedCall* prepared = nullptr;
-    Autotuning::Class* tuned = nullptr;  // Null: the call is not autotuned.
+    HostAutotuning::Class* tuned = nullptr;  // Null: the call is not autotuned.
   };
   Result<Found> prepare(const Call& call, const CommunicatorOptions& options);
-  Autotuning& autotuning() { return preparer_.autotuning(); }
+  HostAutotuning& autotuning() { return preparer_.autotuning(); }
 
  private:
   void show(const PreparedCall& prepared, const CommunicatorOptions& options);

@@ -1,6 +1,6 @@
 // Autotuning of calls on devices. Results stay correct, all ranks switch at the same call, and no enqueue waits for
 // another rank.
-#include "src/communicator/device/autotuning.h"
+#include "src/communicator/autotuning/device_autotuning.h"
 
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 #include <set>
 #include <thread>
 
-#include "src/communicator/planning/machine_name.h"
+#include "src/communicator/autotuning/machine_name.h"
 #include "tests/communicator/device/own_calls.h"
 #include "tests/communicator/device/tuned_calls.h"
 

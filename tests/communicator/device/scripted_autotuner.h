@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "src/communicator/device/autotuning.h"
+#include "src/communicator/autotuning/device_autotuning.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti::test {

@@ -18,13 +18,11 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "src/communicator/autotuning/switchover.h"
+#include "src/communicator/autotuning/tuning_class.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/device/plan_chooser.h"
-#include "src/communicator/peers/peer_set.h"
-#include "src/communicator/planning/tuning_class.h"
 #include "src/executor/thread_block/device.h"
 
 namespace tutti {
@@ -46,7 +44,6 @@ class DeviceAutotuning {
   };
   struct Class {
     static constexpr std::uint64_t kFirstMargin = 2;
-    ClassOfCalls calls;
     TuningClass tuning;
     std::uint32_t cell = 0;        // Cell on the board.
     std::uint64_t made = 0;        // Number of calls so far.
@@ -72,11 +69,6 @@ class DeviceAutotuning {
     std::string machine_key;  // Key of the machine and the ranks under which results are saved.
   };
   DeviceAutotuning(const CommunicatorOptions& options, Environment environment);
-  // Creates autotuning for a communicator, and publishes results of earlier runs as publish_saved() does. Returns null
-  // if autotuning is off. It needs the board, which ranks of other hosts do not see.
-  static std::unique_ptr<DeviceAutotuning> make(const Communicator& control, const PeerSet& peers,
-                                                const DevicePlanChooser& chooser);
-
   // Exchange results of earlier runs before the first call: rank 0 publishes them on the board, then the other ranks
   // read them.
   void publish_saved();
@@ -112,13 +104,13 @@ class DeviceAutotuning {
   std::optional<std::vector<std::uint64_t>> sums_of(const Class& tuned) const;
   void propose(Class& tuned);
   void change_over(Class& tuned, const Switchover::Decision& decision);
+  Switchover switchover(const Class& tuned) const;
 
   const Environment environment_;
   SavedTuning saved_;
-  using Key = std::pair<std::uint32_t, std::uint32_t>;  // Key of the calls, and of the candidates.
-  std::map<Key, Class> classes_;
+  std::map<TuningKey, Class> classes_;
   // Classes to remove if their calls are refused, because other ranks may have different ones.
-  std::vector<Key> fresh_;
+  std::vector<TuningKey> fresh_;
   std::uint32_t cells_ = 0;        // Number of cells of the board in use.
   std::uint32_t being_tuned_ = 0;  // Number of classes being tuned.
   std::deque<Assignment> assigned_;

@@ -1,4 +1,4 @@
-#include "src/communicator/control/switchover.h"
+#include "src/communicator/autotuning/switchover.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,6 +1,7 @@
-#include "src/communicator/host/autotuning.h"
+#include "src/communicator/autotuning/host_autotuning.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "src/communicator/planning/planning.h"
 
@@ -21,17 +22,17 @@ bool may_map(const TuningClass& tuning) {
 
 }  // namespace
 
-Autotuning::Autotuning(const CommunicatorOptions& options, Rank rank, std::string machine)
-    : rank_(rank), saved_(options, rank, std::move(machine)) {}
+HostAutotuning::HostAutotuning(const CommunicatorOptions& options, Rank rank, std::string machine)
+    : saved_(options, rank, std::move(machine)) {}
 
-const Choice& Autotuning::Class::through_lanes() const {
+const Choice& HostAutotuning::Class::through_lanes() const {
   const bool tried = mapped && !mapped->autotuner.settled() && !mapped->next().mapped;
   return tried ? mapped->next() : lanes.next();
 }
 
 // Ends autotuning of one kind of calls with the predicted choice, if the other kind has settled and calls of this kind
 // no longer occur.
-TuningClass* Autotuning::Class::took(bool ran_mapped, std::int64_t duration_ns) {
+TuningClass* HostAutotuning::Class::took(bool ran_mapped, std::int64_t duration_ns) {
   const bool requested = by_mapped() != nullptr;
   const bool of_mapped = ran_mapped || (mapped && !mapped->autotuner.settled() && !requested);
   TuningClass& tuning = of_mapped ? *mapped : lanes;
@@ -47,12 +48,12 @@ TuningClass* Autotuning::Class::took(bool ran_mapped, std::int64_t duration_ns) 
   return nullptr;
 }
 
-void Autotuning::Class::conclude(TuningClass& tuning, std::span<const std::uint64_t> sums_ns, Rank ranks) {
+void HostAutotuning::Class::conclude(TuningClass& tuning, std::span<const std::uint64_t> sums_ns, Rank ranks) {
   tuning.autotuner.conclude(sums_ns, ranks);
   stop_asking();
 }
 
-void Autotuning::Class::stop_asking() {
+void HostAutotuning::Class::stop_asking() {
   if (!mapped || !mapped->autotuner.settled() || mapped->next().mapped || lanes.autotuner.settled()) return;
   const Choice& won = mapped->next();
   for (std::size_t i = 0; i < lanes.candidates.size(); ++i) {
@@ -64,40 +65,33 @@ void Autotuning::Class::stop_asking() {
   }
 }
 
-Autotuning::Class& Autotuning::class_of(const Query& query, std::vector<Candidate> candidates) {
+HostAutotuning::Class& HostAutotuning::class_of(const Query& query, std::vector<Candidate> candidates) {
   TUTTI_ASSERT(!candidates.empty());
-  const Collective collective = query.problem.collective;
-  const std::uint32_t size = size_class(query.block_bytes);
-  const std::pair<std::uint32_t, std::uint32_t> key = {
-      static_cast<std::uint32_t>(collective) * SavedTuning::kSizeClasses + size, code_of(candidates)};
+  ClassOfCalls calls = {query.problem.collective, size_class(query.block_bytes)};
+  const TuningKey key = tuning_key(calls, candidates);
   const auto known = classes_.find(key);
   if (known != classes_.end()) return known->second;
   const bool oversubscribed = query.machine != nullptr && query.machine->ranks_per_core > 1;
-  const AutotunerOptions terms = autotuner_options(has_root(collective), oversubscribed);
+  const AutotunerOptions terms = autotuner_options(has_root(calls.collective), oversubscribed);
   std::vector<Candidate> through_lanes = candidates;
   std::erase_if(through_lanes, is_mapped);
-  Class& made = classes_.emplace(key, Class{collective, size, tuning_class_of(std::move(through_lanes), terms), {}})
-                    .first->second;
-  saved_.settle(made.calls_of(made.lanes), made.lanes);
-  made.mapped = tuning_class_of(std::move(candidates), terms);
-  saved_.settle(made.calls_of(*made.mapped), *made.mapped);
+  Class& made = classes_.emplace(key, Class{TuningClass(calls, std::move(through_lanes), terms), {}}).first->second;
+  saved_.settle(made.lanes);
+  calls.mapped = true;
+  made.mapped.emplace(calls, std::move(candidates), terms);
+  saved_.settle(*made.mapped);
   made.stop_asking();
   if (!may_map(*made.mapped)) made.mapped.reset();
   return made;
 }
 
-void Autotuning::write() const {
-  std::vector<TunedClass> classes;
+void HostAutotuning::write() const {
+  std::vector<const TuningClass*> classes;
   for (const auto& [key, tuned] : classes_) {
-    if (tuned.lanes.measured()) classes.push_back(tuned_of(tuned.calls_of(tuned.lanes), tuned.lanes));
-    if (tuned.mapped && tuned.mapped->measured())
-      classes.push_back(tuned_of(tuned.calls_of(*tuned.mapped), *tuned.mapped));
+    classes.push_back(&tuned.lanes);
+    if (tuned.mapped) classes.push_back(&*tuned.mapped);
   }
-  saved_.write(std::move(classes));
-}
-
-void Autotuning::report(const Class& tuned, const TuningClass& tuning) const {
-  if (rank_ == 0 && tuning.autotuner.settled()) tutti::report(tuned.calls_of(tuning), tuning);
+  saved_.write(classes);
 }
 
 }  // namespace tutti

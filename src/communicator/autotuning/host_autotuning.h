@@ -12,14 +12,13 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 #include <vector>
 
-#include "src/communicator/planning/tuning_class.h"
+#include "src/communicator/autotuning/tuning_class.h"
 
 namespace tutti {
 
-class Autotuning {
+class HostAutotuning {
  public:
   // Choices that a call tries.
   struct Trial {
@@ -34,8 +33,6 @@ class Autotuning {
   };
 
   struct Class {
-    Collective collective = Collective::all_reduce;
-    std::uint32_t size_class = 0;
     TuningClass lanes;
     // Calls whose buffers all ranks can map. Some candidates use lanes. While one of them is tried, buffers are not
     // shown, so any call counts. Empty: such calls do not use mapped memory.
@@ -44,9 +41,6 @@ class Autotuning {
     std::uint32_t alike = 0;
     bool was_mapped = false;
 
-    ClassOfCalls calls_of(const TuningClass& tuning) const {
-      return {collective, size_class, mapped && &tuning == &*mapped};
-    }
     bool settled() const { return lanes.autotuner.settled() && (!mapped || mapped->autotuner.settled()); }
     // Returns how the next call runs if all ranks can map the buffers; null: buffers are not shown. Otherwise the call
     // runs as through_lanes() returns.
@@ -66,7 +60,7 @@ class Autotuning {
   };
 
   // `machine` is the machine name under which results are saved; see planning/machine_name.h.
-  Autotuning(const CommunicatorOptions& options, Rank rank, std::string machine);
+  HostAutotuning(const CommunicatorOptions& options, Rank rank, std::string machine);
 
   // Returns the class of a call with these candidates, which include mapped ones if all ranks could map its buffers.
   // Creates it at its first call. Later calls of the class have the same candidates, possibly in another order. A size
@@ -74,14 +68,11 @@ class Autotuning {
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
   SavedTuning& kept() { return saved_; }
-  void write() const;                                                // Saves the results of this run.
-  void report(const Class& tuned, const TuningClass& tuning) const;  // Logs the result if `tuning` has settled.
+  void write() const;  // Saves the results of this run.
 
  private:
-  const Rank rank_;
   SavedTuning saved_;
-  // By collective and size, and by hash of the candidates.
-  std::map<std::pair<std::uint32_t, std::uint32_t>, Class> classes_;
+  std::map<TuningKey, Class> classes_;
 };
 
 }  // namespace tutti

@@ -1,4 +1,4 @@
-#include "src/communicator/planning/machine_name.h"
+#include "src/communicator/autotuning/machine_name.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,6 @@
-#include "src/communicator/planning/tuning_class.h"
+#include "src/communicator/autotuning/tuning_class.h"
 
 #include <cstdio>
-#include <utility>
 
 #include "src/base/hash.h"
 #include "src/base/log.h"
@@ -40,6 +39,12 @@ std::uint32_t code_of(std::string_view algorithm, Protocol protocol) {
   return hashed(static_cast<std::uint32_t>(protocol) + 1, algorithm);
 }
 
+Autotuner autotuner_of(const std::vector<Candidate>& candidates, const AutotunerOptions& terms) {
+  std::vector<double> predicted_us;
+  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
+  return Autotuner(predicted_us, terms);
+}
+
 }  // namespace
 
 bool is_tunable(const Call& call, const CommunicatorOptions& options, Rank ranks) {
@@ -49,48 +54,45 @@ bool is_tunable(const Call& call, const CommunicatorOptions& options, Rank ranks
          compression_request(call, options, ranks).compression == CompressionFormat::none;
 }
 
-TuningClass tuning_class_of(std::vector<Candidate> candidates, const AutotunerOptions& terms) {
-  std::vector<double> predicted_us;
-  for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
-  return {std::move(candidates), Autotuner(predicted_us, terms)};
-}
+TuningClass::TuningClass(const ClassOfCalls& of, std::vector<Candidate> all, const AutotunerOptions& terms)
+    : calls(of), candidates(std::move(all)), autotuner(autotuner_of(candidates, terms)) {}
 
-TunedClass tuned_of(const ClassOfCalls& calls, const TuningClass& tuning) {
+TunedClass TuningClass::result() const {
   TunedClass tuned;
   tuned.collective = calls.collective;
   tuned.size_class = calls.size_class;
   tuned.mapped = calls.mapped;
-  for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
-    const Candidate& candidate = tuning.candidates[i];
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
     tuned.candidates.push_back({std::string(candidate.choice.algorithm), candidate.choice.protocol,
                                 candidate.choice.chunk_bytes, candidate.choice.channels, candidate.predicted_us,
-                                tuning.autotuner.measured_us()[i]});
+                                autotuner.measured_us()[i]});
   }
-  std::swap(tuned.candidates.front(), tuned.candidates[tuning.autotuner.next()]);
+  std::swap(tuned.candidates.front(), tuned.candidates[autotuner.next()]);
   return tuned;
 }
 
-void report(const ClassOfCalls& calls, const TuningClass& tuning) {
+void TuningClass::log_result() const {
   if (!logs(LogLevel::info)) return;
-  const auto& measured_us = tuning.autotuner.measured_us();
+  const auto& measured_us = autotuner.measured_us();
   std::string others;
-  for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
-    if (i == tuning.autotuner.next() || measured_us[i] == 0) continue;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    if (i == autotuner.next() || measured_us[i] == 0) continue;
     char text[64];
     std::snprintf(text, sizeof text, " %.3g us", measured_us[i]);
-    others += ", " + describe(tuning.candidates[i].choice) + text;
+    others += ", " + describe(candidates[i].choice) + text;
   }
   log(LogLevel::info, "%s from %llu bytes on%s by %s: %.3g us%s", name(calls.collective),
       static_cast<unsigned long long>(min_bytes(calls.size_class)),
-      calls.mapped ? ", in memory that ranks can map," : "", describe(tuning.next()).c_str(),
-      measured_us[tuning.autotuner.next()], others.c_str());
+      calls.mapped ? ", in memory that ranks can map," : "", describe(next()).c_str(), measured_us[autotuner.next()],
+      others.c_str());
 }
 
-std::uint32_t code_of(std::span<const Candidate> candidates) {
+TuningKey tuning_key(const ClassOfCalls& calls, std::span<const Candidate> candidates) {
   std::uint32_t sum = 0;
   for (const Candidate& candidate : candidates)
     sum += mix(code_of(candidate.choice.algorithm, candidate.choice.protocol));
-  return sum;
+  return {calls, sum};
 }
 
 SavedTuning::SavedTuning(const CommunicatorOptions& options, Rank rank, std::string machine)
@@ -117,19 +119,23 @@ void SavedTuning::read() {
 }
 
 // If the saved result is not among the candidates, it is ignored.
-void SavedTuning::settle(const ClassOfCalls& calls, TuningClass& tuning) const {
+void SavedTuning::settle(TuningClass& tuning) const {
   if (kept_.empty()) return;
-  const Kept& of_class = kept_[number_of(calls.collective, calls.size_class)];
-  const std::uint32_t kept = calls.mapped ? of_class.mapped : of_class.lanes;
+  const Kept& of_class = kept_[number_of(tuning.calls.collective, tuning.calls.size_class)];
+  const std::uint32_t kept = tuning.calls.mapped ? of_class.mapped : of_class.lanes;
   for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
     const Choice& choice = tuning.candidates[i].choice;
     if (code_of(choice.algorithm, choice.protocol) == kept) return tuning.autotuner.settle(i);
   }
 }
 
-void SavedTuning::write(std::vector<TunedClass> classes) const {
-  if (rank_ != 0 || file_.empty() || classes.empty()) return;
-  const Status written = add_to_tune_cache(file_, {machine_, std::move(classes)});
+void SavedTuning::write(const std::vector<const TuningClass*>& classes) const {
+  if (rank_ != 0 || file_.empty()) return;
+  TuneCache::Machine machine = {machine_, {}};
+  for (const TuningClass* tuning : classes)
+    if (tuning->measured()) machine.classes.push_back(tuning->result());
+  if (machine.classes.empty()) return;
+  const Status written = add_to_tune_cache(file_, machine);
   if (!written.ok())
     log(LogLevel::warn, "autotuning results are not saved to TUTTI_TUNE_FILE: %s", written.message().c_str());
 }

@@ -1,11 +1,15 @@
-// Autotuning of classes of calls (src/tuner/autotuner.h), and results saved between runs. Common to communicators on
-// host memory and on devices, which use different ways to agree between ranks.
+// Autotuning of classes of calls (src/tuner/autotuner.h), and results saved between runs. Common to host memory and
+// devices, which differ in how they measure and how their ranks agree:
+//   HostAutotuning     a call waits for its end; ranks sum up their measurements by a collective
+//   DeviceAutotuning   calls are enqueued ahead; ranks publish measurements on the board and switch over later
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/communicator/call/call.h"
@@ -25,21 +29,25 @@ struct ClassOfCalls {
   Collective collective = Collective::all_reduce;
   std::uint32_t size_class = 0;
   bool mapped = false;  // The buffers are mapped by all ranks.
+  auto operator<=>(const ClassOfCalls&) const = default;
 };
 
 struct TuningClass {
-  std::vector<Candidate> candidates;  // Candidates for the size of the first call.
-  Autotuner autotuner;
+  TuningClass(const ClassOfCalls& of, std::vector<Candidate> all, const AutotunerOptions& terms);
+
   const Choice& next() const { return candidates[autotuner.next()].choice; }
   bool measured() const { return autotuner.settled() && autotuner.measured_us()[autotuner.next()] > 0; }
+  TunedClass result() const;  // The saved form of a settled class.
+  void log_result() const;    // Requires a settled class.
+
+  ClassOfCalls calls;
+  std::vector<Candidate> candidates;  // Candidates for the size of the first call.
+  Autotuner autotuner;
 };
-TuningClass tuning_class_of(std::vector<Candidate> candidates, const AutotunerOptions& terms);
-// Returns the saved form of a settled class.
-TunedClass tuned_of(const ClassOfCalls& calls, const TuningClass& tuning);
-// Logs the result of a settled class.
-void report(const ClassOfCalls& calls, const TuningClass& tuning);
-// Returns a hash of a set of candidates, independent of their order.
-std::uint32_t code_of(std::span<const Candidate> candidates);
+
+// Calls with equal keys are tuned together. The second number is a hash of the candidates, independent of their order.
+using TuningKey = std::pair<ClassOfCalls, std::uint32_t>;
+TuningKey tuning_key(const ClassOfCalls& calls, std::span<const Candidate> candidates);
 
 // Candidates that earlier runs have kept for each class. Rank 0 reads them from a file, shares them with the other
 // ranks, and adds the results of this run to the file.
@@ -62,9 +70,9 @@ class SavedTuning {
   void reported() { unsent_ = false; }
 
   // Ends autotuning of a class if one of its candidates was saved.
-  void settle(const ClassOfCalls& calls, TuningClass& tuning) const;
-  // Adds classes to the file on rank 0. Logs errors.
-  void write(std::vector<TunedClass> classes) const;
+  void settle(TuningClass& tuning) const;
+  // Adds the measured classes to the file on rank 0. Logs errors.
+  void write(const std::vector<const TuningClass*>& classes) const;
 
  private:
   const std::string file_;

@@ -1,11 +1,10 @@
-#include "src/communicator/device/autotuning.h"
+#include "src/communicator/autotuning/device_autotuning.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "src/base/atomic.h"
 #include "src/base/status.h"
-#include "src/communicator/planning/machine_name.h"
 
 namespace tutti {
 namespace {
@@ -17,35 +16,7 @@ constexpr std::uint64_t kLater = std::numeric_limits<std::uint64_t>::max();  // 
 static_assert(kMaxFigures >= Autotuner::kMaxSeen);
 static_assert(kMaxKept * sizeof(std::uint32_t) >= SavedTuning::kClasses * sizeof(SavedTuning::Kept));
 
-// Key of saved results for rank 0's device; see src/communicator/planning/machine_name.h.
-std::string key_of_machine(const Communicator& control, const PeerSet& peers, const DevicePlanChooser& chooser) {
-  const CommunicatorOptions& options = control.options();
-  if (options.tune_file.empty() || control.rank() != 0) return "";
-  const std::string& name = peers.own_memory().device().traits().name;
-  std::string key = options.version + ", " + std::to_string(peers.ranks()) + " ranks on " +
-                    model_in_words(name.substr(0, name.find(" (device"))) + (peers.on_one_device() ? "" : " each") +
-                    ", " + std::to_string(peers.thread_blocks()) + " thread blocks";
-  if (peers.time_sliced()) key += " in turns";  // Means time slices. Tune files contain this text.
-  if (peers.through_host()) key += ", by memory of the host";
-  if (options.channels > 0) key += ", " + std::to_string(options.channels) + " channels asked for";
-  if (options.min_channels > 0) key += ", at least " + std::to_string(options.min_channels) + " channels";
-  if (options.max_channels > 0) key += ", at most " + std::to_string(options.max_channels) + " channels";
-  if (chooser.only_rings()) key += ", along rings";
-  return key + ", links " + links_in_words(peers.hosts());
-}
-
 }  // namespace
-
-std::unique_ptr<DeviceAutotuning> DeviceAutotuning::make(const Communicator& control, const PeerSet& peers,
-                                                         const DevicePlanChooser& chooser) {
-  const CommunicatorOptions& options = control.options();
-  if (options.tune == Tune::off || peers.ranks() == 1 || peers.network() || options.has_plugin()) return nullptr;
-  const auto make_timer = [&device = peers.own_memory().device()] { return device.make_timer(); };
-  auto made = std::make_unique<DeviceAutotuning>(
-      options, Environment{control.board(), control.rank(), make_timer, key_of_machine(control, peers, chooser)});
-  made->publish_saved();
-  return made;
-}
 
 DeviceAutotuning::DeviceAutotuning(const CommunicatorOptions& options, Environment environment)
     : environment_(std::move(environment)), saved_(options, environment_.rank, environment_.machine_key) {}
@@ -73,27 +44,22 @@ void DeviceAutotuning::read_published() {
 }
 
 void DeviceAutotuning::write() const {
-  std::vector<TunedClass> classes;
-  for (const auto& [key, tuned] : classes_)
-    if (tuned.tuning.measured()) classes.push_back(tuned_of(tuned.calls, tuned.tuning));
-  saved_.write(std::move(classes));
+  std::vector<const TuningClass*> classes;
+  for (const auto& [key, tuned] : classes_) classes.push_back(&tuned.tuning);
+  saved_.write(classes);
 }
 
 DeviceAutotuning::Class& DeviceAutotuning::class_of(const Query& query, std::vector<Candidate> candidates) {
   TUTTI_ASSERT(!candidates.empty());
   const ClassOfCalls calls = {query.problem.collective, size_class(query.block_bytes), query.mapped};
-  const std::uint32_t number =
-      (static_cast<std::uint32_t>(calls.collective) * SavedTuning::kSizeClasses + calls.size_class) * 2 +
-      (calls.mapped ? 1 : 0);
-  const Key key = {number, code_of(candidates)};
+  const TuningKey key = tuning_key(calls, candidates);
   const auto known = classes_.find(key);
   if (known != classes_.end()) return known->second;
   const AutotunerOptions terms = autotuner_options_for_gpus(has_root(calls.collective));
-  Class& made = classes_.emplace(key, Class{.calls = calls, .tuning = tuning_class_of(std::move(candidates), terms)})
-                    .first->second;
+  Class& made = classes_.emplace(key, Class{.tuning = TuningClass(calls, std::move(candidates), terms)}).first->second;
   fresh_.push_back(key);
   Autotuner& autotuner = made.tuning.autotuner;
-  saved_.settle(calls, made.tuning);
+  saved_.settle(made.tuning);
   if (!autotuner.settled() && cells_ == kMaxAutotunerCells) autotuner.give_up();
   if (autotuner.settled()) {
     made.before = 0;
@@ -113,7 +79,7 @@ void DeviceAutotuning::assign(Class& tuned, const Call& call) {
   const std::uint64_t number = tuned.made + static_cast<std::uint64_t>(ahead) + 1;
   if (!autotuner.settled()) {
     look_at_timers(tuned);
-    const auto decision = environment_.board.switchover(tuned.cell).arrive(environment_.rank, number, tuned.stage);
+    const auto decision = switchover(tuned).arrive(environment_.rank, number, tuned.stage);
     if (decision) change_over(tuned, *decision);
   }
   Assignment assignment = {.call = &call, .tuned = &tuned, .candidate = tuned.meanwhile};
@@ -132,7 +98,7 @@ void DeviceAutotuning::assign(Class& tuned, const Call& call) {
 // Old figures remain until the next class writes; a count that is too large only delays a proposal.
 void DeviceAutotuning::cancel() {
   assigned_.clear();
-  for (const Key& key : fresh_) {
+  for (const TuningKey& key : fresh_) {
     const auto found = classes_.find(key);
     if (!found->second.tuning.autotuner.settled()) {
       --cells_;
@@ -210,6 +176,13 @@ void DeviceAutotuning::look_at_timers(Class& tuned) {
 
 // ---- Exchange between ranks ----
 
+Switchover DeviceAutotuning::switchover(const Class& tuned) const {
+  const Board& board = environment_.board;
+  std::vector<std::uint64_t*> shown;
+  for (Rank rank = 0; rank < board.ranks(); ++rank) shown.push_back(&board.autotuner_entry(tuned.cell, rank).shown);
+  return {&board.autotuners().cells[tuned.cell].word, std::move(shown)};
+}
+
 void DeviceAutotuning::notify(const Class& tuned) const {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
   AutotunerEntry& own = environment_.board.autotuner_entry(tuned.cell, environment_.rank);
@@ -245,8 +218,7 @@ void DeviceAutotuning::propose(Class& tuned) {
     tuned.concluded = tuned.tuning.autotuner;
     tuned.concluded->conclude(*sums, environment_.board.ranks());
   }
-  tuned.agreed =
-      environment_.board.switchover(tuned.cell).propose(tuned.stage, tuned.concluded->outcome(), tuned.margin);
+  tuned.agreed = switchover(tuned).propose(tuned.stage, tuned.concluded->outcome(), tuned.margin);
   if (!tuned.agreed) tuned.margin = std::min(2 * tuned.margin, kMaxMargin);
 }
 
@@ -260,7 +232,7 @@ void DeviceAutotuning::change_over(Class& tuned, const Switchover::Decision& dec
   tuned.margin = Class::kFirstMargin;
   ++tuned.stage;
   if (!autotuner.settled()) return;
-  if (is_root() && tuned.tuning.measured()) report(tuned.calls, tuned.tuning);
+  if (is_root() && tuned.tuning.measured()) tuned.tuning.log_result();
   if (--being_tuned_ > 0) return;
   timers_.clear();  // No timer is in use: all have reported durations.
   timers_made_ = 0;
