@@ -1,10 +1,24 @@
 #include "src/communicator/planning/call_planner.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace tutti {
 namespace {
+
+AdvisedRanks advised(const Hosts& hosts) {
+  std::vector<std::size_t> members(hosts.ranks(), 0);  // By leader.
+  for (const Rank leader : hosts.leaders()) ++members[leader];
+  members.erase(std::remove(members.begin(), members.end(), 0), members.end());
+  const auto [fewest, most] = std::minmax_element(members.begin(), members.end());
+  return {.communicator = hosts.id(),
+          .ranks = hosts.ranks(),
+          .hosts = members.size(),
+          .fewest_per_host = *fewest,
+          .max_per_host = *most};
+}
 
 Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   Choice choice = TUTTI_TRY(choose(query));
@@ -24,17 +38,40 @@ CallPlanner::CallPlanner(Rank rank, const Hosts& hosts, const std::string& plugi
     : rank_(rank),
       ranks_(hosts.ranks()),
       rank_mapping_(rank_mapping_of(hosts.leaders())),
-      query_of_(std::move(query_of)),
-      advice_(plugin, hosts) {}
+      query_of_(std::move(query_of)) {
+  if (ranks_ > 1) adviser_ = TunerAdviser::make(TunerPlugin::of_process(plugin), advised(hosts));
+}
 
 Result<ChosenCall> CallPlanner::choose(const Call& call, const CommunicatorOptions& options, const Choice* like) {
   ChosenCall chosen;
   chosen.record = record_of(call, options);
   chosen.query = TUTTI_TRY(query_of_(call, options));
   chosen.choice = TUTTI_TRY(like == nullptr ? choose_by_tuner(call, chosen.query) : choose_like(*like, chosen.query));
-  chosen.advised = TUTTI_TRY(advice_.apply(chosen.query, chosen.choice, chosen.record));
-  if (chosen.advised && chosen.query.thread_blocks > 0) limit_channels(chosen.query, chosen.choice);
+  if (adviser_ != nullptr && chosen.query.algorithm.empty()) TUTTI_CHECK_OK(advise(chosen));
   return chosen;
+}
+
+Status CallPlanner::advise(ChosenCall& chosen) {
+  const Query& query = chosen.query;
+  Choice& choice = chosen.choice;
+  std::vector<Candidate> all = TUTTI_TRY(candidates(query));
+  // Plugins choose algorithm and protocol. The compression format stays as chosen by the library.
+  std::erase_if(all, [&](const Candidate& candidate) { return candidate.choice.compression != choice.compression; });
+  const Question question = {.collective = query.problem.collective,
+                             .ranks = query.problem.ranks,
+                             .block_bytes = query.block_bytes,
+                             .registered = query.mapped,
+                             .thread_blocks = query.thread_blocks};
+  const PluginChoice advised = adviser_->ask(question, all);
+  if (advised.silent()) return {};
+  if (advised.candidate) choice = all[*advised.candidate].choice;
+  if (advised.channels != 0) choice.channels = advised.channels;
+  if (query.thread_blocks > 0) limit_channels(query, choice);
+  CallRecord& record = chosen.record;
+  record.signature = mix(record.signature + 0x9e3779b97f4a7c15ULL * hash(advised, all));
+  record.advised = 1;
+  chosen.advised = true;
+  return {};
 }
 
 Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen) const {

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
-#include "src/communicator/planning/advice.h"
 #include "src/communicator/planning/planning.h"
+#include "src/tuner/plugin/plugin.h"
 
 namespace tutti {
 
@@ -39,7 +40,8 @@ class CallPlanner {
  public:
   // Returns the tuner's query. `call` and `options` must outlive it.
   using QuerySource = std::function<Result<Query>(const Call&, const CommunicatorOptions&)>;
-  // `hosts` must outlive this object. `plugin` is as in CommunicatorOptions.
+  // `hosts` must outlive this object. `plugin` is as in CommunicatorOptions. If it cannot be opened or initialized, logs
+  // that and never asks it.
   CallPlanner(Rank rank, const Hosts& hosts, const std::string& plugin, QuerySource query_of);
 
   // Chooses how a call runs. Follows `like`, a choice for another block size. If that is null, the tuner chooses,
@@ -51,10 +53,13 @@ class CallPlanner {
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options, bool mappable);
 
  private:
+  // Asks the plugin about a call whose algorithm is not forced.
+  Status advise(ChosenCall& chosen);
+
   const Rank rank_, ranks_;
   const RankMapping rank_mapping_;
   const QuerySource query_of_;
-  Advice advice_;
+  std::unique_ptr<TunerAdviser> adviser_;  // Null: no plugin.
 };
 
 // Returns how the calls of a plan run, as last_run() reports it. Empty `protocol`: without lanes.
