@@ -11,7 +11,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kCacheLine = 64;
 constexpr std::uint64_t kNoBytes = ~std::uint64_t{0};  // Larger than any message.
 
 // Returns the algorithm of this name if it supports the problem; otherwise null.
@@ -19,9 +18,6 @@ const Algorithm* one_that_does(const Problem& problem, std::string_view name) {
   const Algorithm* algorithm = find(problem.collective, name);
   return algorithm != nullptr && algorithm->supports(problem) ? algorithm : nullptr;
 }
-
-// Returns the granularity of parts of a unit: cache lines, or words for LL and LL128.
-std::uint32_t granule_bytes(Protocol protocol) { return is_small(protocol) ? 8 : kCacheLine; }
 
 }  // namespace
 
@@ -175,18 +171,11 @@ Result<PlanRun*> HostCallPreparer::mapped_run(Mappable& mappable, const Call& ca
 
 Status HostCallPreparer::lay_out(const Call& call, PlanRun& run) const {
   const ConnectedPlan& plan = run.plan;
-  const SlotLimits limits = {.algorithm = plan.key.algorithm->name(),
-                             .units = plan.compiled->program().units,
-                             .longest_units = plan.longest_units,
-                             .slot_bytes = plan.slot_bytes,
-                             .granule_bytes = granule_bytes(plan.key.protocol),
-                             .overlaps = plan.overlaps,
-                             .balanced = plan.balanced};
-  TUTTI_CHECK_OK(cut_call(call, run.choice, limits, membership_.ranks, run.launch, plan.key.compression));
+  TUTTI_CHECK_OK(cut_call(call, run.choice, plan.limits, membership_.ranks, run.launch, plan.key.compression));
   if (plan.key.compression != CompressionFormat::none) run.carried = carried_by(plan.compiled->program(), run.launch);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   run.scratch_bytes =
-      plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / limits.units + 1) * block_bytes;
+      plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / plan.limits.units + 1) * block_bytes;
   run.input_bytes = input_blocks(problem_of(call, membership_.ranks), membership_.rank) * block_bytes;
   return {};
 }

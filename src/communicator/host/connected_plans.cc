@@ -6,6 +6,8 @@
 namespace tutti {
 namespace {
 
+constexpr std::uint32_t kCacheLine = 64;
+
 // `alone` is the same use for lanes with one slot, which stays in the nearest cache. One slot suffices if no message is
 // sent before the previous one has been answered.
 Slots slots_of(const LaneUse& use, const LaneUse& alone, bool few) {
@@ -43,11 +45,17 @@ Result<ConnectedPlan*> ConnectedPlans::plan(const PlanKey& key) {
       TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSimpleSlots,
                             by_domains ? by_domains_ : rank_mapping_, rounds ? Messages::rounded : Messages::exact));
   auto connected = std::make_unique<ConnectedPlan>();
-  connected->overlaps = proved.overlaps;
-  connected->balanced = proved.balanced;
   connected->key = key;
+  // Parts of a unit begin at cache lines, or at words for LL. The longest message is that of all ranks, so that all
+  // ranks cut alike.
+  connected->limits = {.algorithm = key.algorithm->name(),
+                       .units = proved.plans[membership_.rank].shape.units,
+                       .longest_units = std::max(longest_message(proved.plans), 1U),
+                       .granule_bytes = is_small(key.protocol) ? 8 : kCacheLine,
+                       .overlaps = proved.overlaps,
+                       .balanced = proved.balanced};
   TUTTI_CHECK_OK(connect_lanes(proved.plans, *connected));
-  connected->runs = runs_of(key, connected->slot_bytes == 0 ? "" : name(key.protocol));
+  connected->runs = runs_of(key, connected->limits.slot_bytes == 0 ? "" : name(key.protocol));
   plans_.push_back(std::move(connected));
   return plans_.back().get();
 }
@@ -55,7 +63,7 @@ Result<ConnectedPlan*> ConnectedPlans::plan(const PlanKey& key) {
 Status ConnectedPlans::connect_lanes(const std::vector<Plan>& plans, ConnectedPlan& connected) {
   const PlanKey& key = connected.key;
   const Protocol protocol = key.protocol;
-  Loop loop = loop_of(connected.overlaps, kSimpleSlots);
+  Loop loop = loop_of(connected.limits.overlaps, kSimpleSlots);
   const std::vector<LaneUse> uses = lanes_of(plans, membership_.rank, loop);
   loop.slots = 1;
   const std::vector<LaneUse> alone = lanes_of(plans, membership_.rank, loop);
@@ -66,11 +74,9 @@ Status ConnectedPlans::connect_lanes(const std::vector<Plan>& plans, ConnectedPl
     const LaneUse& use = uses[i];
     specs.push_back(spec_of(use, membership_.rank, protocol,
                             slots_of(use, alone[i], few && !membership_.mesh.is_remote(use.peer))));
-    connected.slot_bytes =
+    connected.limits.slot_bytes =
         protocol == Protocol::ll ? kLineData * (specs.back().slot_bytes / kLineBytes) : specs.back().slot_bytes;
   }
-  // The maximum over all ranks, so that all ranks cut alike.
-  connected.longest_units = std::max(longest_message(plans), 1U);
   const Plan& mine = plans[membership_.rank];
   std::vector<LaneSpec> all = flags_of(mine);
   all.insert(all.end(), specs.begin(), specs.end());

@@ -29,11 +29,8 @@ struct ConnectedPlan {
   std::vector<LaneSpec> awaited;           // Lanes and flags whose address has not arrived yet.
   std::unique_ptr<CompiledPlan> compiled;  // Set once `awaited` is empty.
   BackendMemory memory;
-  ReportedRuns runs;                // Reported by last_run().
-  bool overlaps = false;            // Chunks may overlap.
-  bool balanced = false;            // Verified: a message may take several slots.
-  std::uint32_t longest_units = 1;  // Units of the longest message of any rank.
-  std::uint32_t slot_bytes = 0;     // Data bytes that a slot holds; 0: no lanes.
+  ReportedRuns runs;  // Reported by last_run().
+  SlotLimits limits;
 };
 
 class ConnectedPlans {

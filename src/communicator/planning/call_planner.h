@@ -40,8 +40,8 @@ class CallPlanner {
  public:
   // Returns the tuner's query. `call` and `options` must outlive it.
   using QuerySource = std::function<Result<Query>(const Call&, const CommunicatorOptions&)>;
-  // `hosts` must outlive this object. `plugin` is as in CommunicatorOptions. If it cannot be opened or initialized, logs
-  // that and never asks it.
+  // `hosts` must outlive this object. `plugin` is as in CommunicatorOptions. If it cannot be opened or initialized,
+  // logs that and never asks it.
   CallPlanner(Rank rank, const Hosts& hosts, const std::string& plugin, QuerySource query_of);
 
   // Chooses how a call runs. Follows `like`, a choice for another block size. If that is null, the tuner chooses,
