@@ -3,8 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "src/base/caught.h"
-
 namespace tutti {
 
 CollectiveOperation::CollectiveOperation(CallRunner& runner, PreparedCall& prepared, const Call& call,
@@ -57,9 +55,7 @@ Result<bool> CollectiveOperation::get_ready() {
 }
 
 Result<bool> CollectiveOperation::advance() {
-  Result<bool> done = caught([this] { return go_on(); });
-  if (!done.ok()) return runner_.control_.failures.reported(std::move(done).status());
-  return done;
+  return runner_.control_.failures.guarded([this] { return go_on(); });
 }
 
 Result<bool> CollectiveOperation::go_on() {
@@ -68,14 +64,7 @@ Result<bool> CollectiveOperation::go_on() {
     if (!ready_) return false;
   }
   if (run_ == nullptr) return true;
-  Membership& membership = runner_.membership_;
-  if (membership.spans_hosts) membership.mesh.advance();
-  const Cursor before = run_->interpreter->cursor();
-  const Progress progress = run_->interpreter->advance();
-  if (!(run_->interpreter->cursor() == before)) {
-    wait_state_ = {};
-    runner_.waiter_.note_progress();
-  }
+  const Progress progress = runner_.waiter_.advance(*run_->interpreter, wait_state_);
   if (progress == Progress::done) {
     if (remote_access_) TUTTI_CHECK_OK(remote_access_->check());
     remote_access_.reset();
@@ -110,9 +99,8 @@ Result<bool> AutotuningOperation::advance() {
   for (;;) {
     const bool done = TUTTI_TRY(running_->advance());
     if (!done) return false;
-    Result<bool> ended = caught([this] { return start_next(); });
-    if (!ended.ok()) return runner_.control_.failures.reported(std::move(ended).status());
-    if (ended.value()) return true;
+    const bool ended = TUTTI_TRY(runner_.control_.failures.guarded([this] { return start_next(); }));
+    if (ended) return true;
   }
 }
 

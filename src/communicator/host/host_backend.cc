@@ -100,11 +100,9 @@ Result<std::unique_ptr<Operation>> HostBackend::start(const Call& call, const Co
   const Membership& membership = control_.membership;
   if (membership.board.failed()) return membership.board.failure(membership.rank);
   if (membership.spans_hosts) TUTTI_CHECK_OK(control_.notifications.poll_before_call());
-  auto started = caught([&] {
+  return control_.failures.guarded([&] {
     return call.kind == Kind::collective ? start_collective(call, options) : messages_.start(call, options.timeout_ms);
   });
-  if (started.ok()) return started;
-  return control_.failures.reported(std::move(started).status());
 }
 
 Result<std::unique_ptr<Operation>> HostBackend::start_collective(const Call& call, const CommunicatorOptions& options) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "src/base/atomic.h"
-#include "src/base/caught.h"
 #include "src/communicator/planning/lane_specs.h"
 #include "src/communicator/planning/message_signature.h"
 
@@ -94,9 +93,7 @@ Result<bool> MessageOperation::open() {
 }
 
 Result<bool> MessageOperation::advance() {
-  Result<bool> done = caught([this] { return go_on(); });
-  if (!done.ok()) return control_.failures.reported(std::move(done).status());
-  return done;
+  return control_.failures.guarded([this] { return go_on(); });
 }
 
 Result<bool> MessageOperation::go_on() {
@@ -106,13 +103,7 @@ Result<bool> MessageOperation::go_on() {
     const bool opened = TUTTI_TRY(open());
     if (!opened) return false;
   }
-  if (control_.membership.spans_hosts) control_.membership.mesh.advance();
-  const Cursor before = interpreter_->cursor();
-  const Progress progress = interpreter_->advance();
-  if (!(interpreter_->cursor() == before)) {
-    wait_state_ = {};
-    waiter_.note_progress();
-  }
+  const Progress progress = waiter_.advance(*interpreter_, wait_state_);
   if (progress == Progress::mismatch) return control_.failures.fail(disagree());
   if (progress != Progress::done || !waiter_.drained()) return false;
   ++order_.served;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "src/base/caught.h"
 #include "src/communicator/waiting/notifications.h"
 
 namespace tutti {
@@ -22,6 +23,12 @@ class Failures {
   // Reports a failure of this rank to all ranks, since they would wait for it. Invalid calls are not reported. Returns
   // an earlier failure if there is one, since it may be the cause.
   Status reported(Status status);
+  // Returns what the function returns. Reports a failure or an exception to all ranks like reported().
+  template <typename Function>
+  auto guarded(Function&& function) {
+    auto result = caught(function);
+    return result.ok() ? std::move(result) : decltype(result)(reported(std::move(result).status()));
+  }
   // Fails the communicator because this rank ends it.
   void abort();
 

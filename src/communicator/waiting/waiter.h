@@ -49,8 +49,10 @@ class Waiter {
   // await() does and fail for the same reasons; the other polls succeed. Between two calls, the caller must poll all
   // operations that it drives.
   Status wait_for(Rank peer, WaitState& wait_state);
-  // Called when an operation that calls wait_for() has made progress. The next wait spins again before it sleeps.
-  void note_progress();
+  // Runs the interpreter of an operation that calls wait_for() as far as peers allow. After progress, the next wait
+  // spins again before it sleeps.
+  template <typename Interpreter>
+  Progress advance(Interpreter& interpreter, WaitState& wait_state);
 
   // Returns whether the kernel has accepted all data for other hosts. A call ends only then, since no other thread
   // sends it.
@@ -78,6 +80,7 @@ class Waiter {
   void report_call(std::int64_t now, WaitState& wait_state);
   Status notice_failure(WaitState& wait_state) const;
   Status probe_peers(WaitState& wait_state);
+  void note_progress();
   // Fails if a rank leaves while another rank still needs it.
   Status notice_leaving(Rank awaited, WaitState& wait_state);
   Status leaves(Rank leaver, Rank other, const std::string& call);
@@ -92,6 +95,18 @@ class Waiter {
   bool yields_to_others_ = false;  // Other threads were ready on this CPU at the last yield().
   DeadlockDetection deadlocks_;
 };
+
+template <typename Interpreter>
+Progress Waiter::advance(Interpreter& interpreter, WaitState& wait_state) {
+  if (membership_.spans_hosts) membership_.mesh.advance();
+  const Cursor before = interpreter.cursor();
+  const Progress progress = interpreter.advance();
+  if (!(interpreter.cursor() == before)) {
+    wait_state = {};
+    note_progress();
+  }
+  return progress;
+}
 
 inline Status Waiter::await_brief(const Blocked& blocked) {
   const Rank peer = blocked.operand->peer;
