@@ -20,6 +20,33 @@ AdvisedRanks advised(const Hosts& hosts) {
           .max_per_host = *most};
 }
 
+std::string names_for(const Problem& problem) {
+  std::string names;
+  for (const Algorithm* algorithm : catalogue(problem.collective)) {
+    if (algorithm->supports(problem)) names += (names.empty() ? "" : ", ") + std::string(algorithm->name());
+  }
+  return names;
+}
+
+// Returns why an algorithm that works across hosts does not support the problem.
+std::string why_not_on_hosts(const Problem& problem, const RankMapping& rank_mapping, bool several_hosts) {
+  const std::string works = ": it works across hosts, and ";
+  if (!several_hosts) return works + "all these ranks are on one host";
+  if (!problem.groups.empty()) return works + "the hosts that it takes differ less in size";
+  if (rank_mapping.groups.empty()) return works + "here each rank is alone on its host, or is taken to be";
+  return works + "wants ranks of a host to be numbered one after the other for " + name(problem.collective);
+}
+
+// Fails if the algorithm does not support the chosen compression.
+Status check_rounding(const Query& query, const Choice& choice) {
+  const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
+  if (choice.compression == CompressionFormat::none || algorithm == nullptr) return {};
+  if (!choice.mapped && algorithm->supports_compression(query.problem)) return {};
+  return unsupported("algorithm '" + std::string(choice.algorithm) + "' with compression format " +
+                     name(choice.compression) + ": " + ruled_out(query, *algorithm, choice.protocol) +
+                     "; leave the algorithm open, or let messages be raw");
+}
+
 Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   Choice choice = TUTTI_TRY(choose(query));
   TUTTI_CHECK_OK(check_rounding(query, choice));
@@ -74,10 +101,21 @@ Status CallPlanner::advise(ChosenCall& chosen) {
   return {};
 }
 
+Result<const Algorithm*> CallPlanner::algorithm_of(const ChosenCall& chosen) const {
+  const Problem& problem = chosen.query.problem;
+  const std::string_view name = chosen.choice.algorithm;
+  const Algorithm* algorithm = find(problem.collective, name);
+  if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
+  const bool over_hosts = algorithm != nullptr && wants_hosts(*algorithm, problem.collective);
+  return invalid_argument("algorithm '" + std::string(name) + "' does not do " + describe(problem) +
+                          (over_hosts ? why_not_on_hosts(problem, rank_mapping_, chosen.query.network) : "") +
+                          "; take one of " + names_for(problem) + ", or leave the choice open");
+}
+
 Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen) const {
   const Choice& choice = chosen.choice;
   Problem problem = chosen.query.problem;
-  const Algorithm* algorithm = TUTTI_TRY(chosen_algorithm(choice, problem, {rank_mapping_, chosen.query.network}));
+  const Algorithm* algorithm = TUTTI_TRY(algorithm_of(chosen));
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
   const bool in_place = problem.in_place;
   const bool corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;
@@ -92,7 +130,8 @@ Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen
 }
 
 Result<double> CallPlanner::predict_us(const Call& call, const CommunicatorOptions& options, bool mappable) {
-  TUTTI_CHECK_OK(check_predictable(call));
+  if (call.kind != Kind::collective)
+    return unsupported("nothing is predicted of messages (send, recv, all_to_all_v): ask for collectives alone");
   if (call.count == 0) return 0.0;
   const ChosenCall chosen = TUTTI_TRY(choose(call, options, nullptr));
   if (mappable && !chosen.advised && chosen.query.algorithm.empty()) {

@@ -55,6 +55,8 @@ class CallPlanner {
  private:
   // Asks the plugin about a call whose algorithm is not forced.
   Status advise(ChosenCall& chosen);
+  // Returns the algorithm of a choice. Fails if no algorithm of this name supports the problem.
+  Result<const Algorithm*> algorithm_of(const ChosenCall& chosen) const;
 
   const Rank rank_, ranks_;
   const RankMapping rank_mapping_;

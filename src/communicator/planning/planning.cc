@@ -18,23 +18,6 @@ namespace {
 constexpr Rank kAlwaysVerified = 16;  // Maximum ranks for which every plan is verified before it runs.
 constexpr std::uint64_t kMaxChunks = 1U << 30;
 
-std::string names_for(const Problem& problem) {
-  std::string names;
-  for (const Algorithm* algorithm : catalogue(problem.collective)) {
-    if (algorithm->supports(problem)) names += (names.empty() ? "" : ", ") + std::string(algorithm->name());
-  }
-  return names;
-}
-
-// Returns why an algorithm that works across hosts does not support the problem.
-std::string why_not_on_hosts(const Problem& problem, const Whereabouts& ranks) {
-  const std::string works = ": it works across hosts, and ";
-  if (!ranks.several_hosts) return works + "all these ranks are on one host";
-  if (!problem.groups.empty()) return works + "the hosts that it takes differ less in size";
-  if (ranks.rank_mapping.groups.empty()) return works + "here each rank is alone on its host, or is taken to be";
-  return works + "wants ranks of a host to be numbered one after the other for " + name(problem.collective);
-}
-
 // Returns the number of chunks at which `longest` parts, one of each unit of a message, fit a slot. If they never fit,
 // returns the number for the smallest parts.
 std::uint64_t chunks_for(std::uint64_t unit_bytes, std::uint32_t longest, std::uint64_t slot_bytes,
@@ -163,11 +146,6 @@ Result<double> predicted_us(const Query& query, const Choice& choice) {
                      ": it does not do that, or is not for it; leave the choice open");
 }
 
-Status check_predictable(const Call& call) {
-  if (call.kind == Kind::collective) return {};
-  return unsupported("nothing is predicted of messages (send, recv, all_to_all_v): ask for collectives alone");
-}
-
 Result<Choice> choose_like(const Choice& other, const Query& query) {
   const std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   const auto found = std::find_if(all.begin(), all.end(), [&](const Candidate& candidate) {
@@ -175,15 +153,6 @@ Result<Choice> choose_like(const Choice& other, const Query& query) {
            candidate.choice.compression == other.compression;
   });
   return found == all.end() ? choose(query) : Result<Choice>(found->choice);
-}
-
-Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks) {
-  const Algorithm* algorithm = find(problem.collective, choice.algorithm);
-  if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
-  const bool over_hosts = algorithm != nullptr && wants_hosts(*algorithm, problem.collective);
-  return invalid_argument("algorithm '" + std::string(choice.algorithm) + "' does not do " + describe(problem) +
-                          (over_hosts ? why_not_on_hosts(problem, ranks) : "") + "; take one of " + names_for(problem) +
-                          ", or leave the choice open");
 }
 
 Loop loop_of(bool overlaps, std::uint32_t slots) {
@@ -203,15 +172,6 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
                        .during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
   proved.plans = map_ranks(rank_mapping, problem, std::move(proved.plans));
   return proved;
-}
-
-Status check_rounding(const Query& query, const Choice& choice) {
-  const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
-  if (choice.compression == CompressionFormat::none || algorithm == nullptr) return {};
-  if (!choice.mapped && algorithm->supports_compression(query.problem)) return {};
-  return unsupported("algorithm '" + std::string(choice.algorithm) + "' with compression format " +
-                     name(choice.compression) + ": " + ruled_out(query, *algorithm, choice.protocol) +
-                     "; leave the algorithm open, or let messages be raw");
 }
 
 CompressionRequest compression_request(const Call& call, const CommunicatorOptions& options, Rank ranks) {

@@ -51,12 +51,6 @@ struct RanksMessage {
 Status deadlock(const std::string& communicator, const RanksCall& collective, const RanksMessage& message,
                 const std::string& order);
 
-// Placement of the ranks, for messages about problems without groups.
-struct Whereabouts {
-  const RankMapping& rank_mapping;
-  bool several_hosts;
-};
-
 // Returns the machine model for ranks on host memory: shared cores, and links between hosts.
 Machine machine_of(const Hosts& hosts);
 // Returns the machine model for ranks on GPUs.
@@ -71,17 +65,9 @@ Query query_of(const Problem& problem, std::uint64_t block_bytes);
 
 // Returns the predicted time of a choice on its channels, in microseconds. Fails if the choice is not a candidate.
 Result<double> predicted_us(const Query& query, const Choice& choice);
-// Fails if the call is not a collective.
-Status check_predictable(const Call& call);
 // Returns a choice with the algorithm and protocol of `other`, but with chunks for this size. If there is no such
 // candidate, returns the result of choose().
 Result<Choice> choose_like(const Choice& other, const Query& query);
-
-// Returns the algorithm of a choice. Fails if no algorithm of this name supports the problem.
-Result<const Algorithm*> chosen_algorithm(const Choice& choice, const Problem& problem, const Whereabouts& ranks);
-
-// Fails if the algorithm does not support the chosen compression.
-Status check_rounding(const Query& query, const Choice& choice);
 
 struct ProvedPlans {
   std::vector<Plan> plans;  // Plans of all ranks, fused.
