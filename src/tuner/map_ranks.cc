@@ -124,6 +124,12 @@ RingSet find_rings(const Question& question, NodeRings& node_rings) {
 
 }  // namespace
 
+NodeId gpu_on(const Topology& topology, std::string_view bus_id) {
+  for (NodeId id = 0; id < topology.nodes.size(); ++id)
+    if (topology.nodes[id].kind == NodeKind::gpu && topology.nodes[id].bus_id == bus_id) return id;
+  return kNoNode;
+}
+
 NodeRings find_node_rings(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
                           std::uint32_t max_rings) {
   NodeRings node_rings;

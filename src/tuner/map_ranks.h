@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "src/base/rank.h"
@@ -15,6 +16,8 @@
 namespace tutti {
 
 inline constexpr NodeId kNoNode = ~0u;
+// Returns the GPU with this PCI bus id; kNoNode if there is none.
+NodeId gpu_on(const Topology& topology, std::string_view bus_id);
 
 // A ring through devices of one host, or of several hosts connected by NVLinks.
 struct NodeRing {

@@ -14,6 +14,7 @@
 #include "src/base/hash.h"
 #include "src/base/own_cpus.h"
 #include "src/topology/paths.h"
+#include "src/tuner/map_ranks.h"
 
 namespace tutti {
 namespace {
@@ -185,11 +186,8 @@ std::string links_in_words(const Hosts& hosts) {
   std::vector<NodeId> gpus;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const std::string bus_id = gpu_of(hosts.location(rank));
-    const auto known = std::find_if(topology.nodes.begin(), topology.nodes.end(), [&](const Node& node) {
-      return node.kind == NodeKind::gpu && node.bus_id == bus_id;
-    });
-    if (bus_id.empty() || known == topology.nodes.end()) return kUnknown;
-    gpus.push_back(static_cast<NodeId>(known - topology.nodes.begin()));
+    if (bus_id.empty() || gpu_on(topology, bus_id) == kNoNode) return kUnknown;
+    gpus.push_back(gpu_on(topology, bus_id));
   }
   return links_in_words(topology, gpus);
 }

@@ -34,13 +34,6 @@ Result<Topology> from_file(const std::string& path) {
   return filled_in(TUTTI_TRY(only_host(topology, host_name(), path)));
 }
 
-NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
-  const std::vector<NodeId> gpus = topology.all(NodeKind::gpu);
-  const auto found =
-      std::find_if(gpus.begin(), gpus.end(), [&](NodeId id) { return topology.nodes[id].bus_id == bus_id; });
-  return found == gpus.end() ? kNoNode : *found;
-}
-
 // NCCL_TOPO_FILE may be left over from another machine, so an unusable file is no error. TUTTI_TOPO_FILE is intended.
 bool named_by_nccl() {
   return std::any_of(settings().begin(), settings().end(),

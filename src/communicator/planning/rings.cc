@@ -10,16 +10,6 @@
 #include "src/tuner/map_ranks.h"
 
 namespace tutti {
-namespace {
-
-NodeId gpu_on(const Topology& topology, const std::string& bus_id) {
-  for (NodeId id = 0; id < topology.nodes.size(); ++id)
-    if (topology.nodes[id].kind == NodeKind::gpu && topology.nodes[id].bus_id == bus_id) return id;
-  return kNoNode;
-}
-
-}  // namespace
-
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t most) {
   const RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
   if (hosts.topology() == nullptr) return {.each = {rank_mapping}};
