@@ -44,19 +44,22 @@ Result<ConnectionPair> connect_within_process(CarrierSource* carriers) {
   return ConnectionPair(std::move(first), std::move(second));
 }
 
-// Payload of an abandonment.
-struct Reason {
-  std::uint32_t code;
-  std::uint32_t length;
-  std::array<char, 232> text;
-};
-static_assert(sizeof(Reason) == 240);
-
 bool passes_contact(const ReceivedFrame& received) {
   return received.frame.kind == FrameKind::socket || received.frame.kind == FrameKind::proposal;
 }
 
 }  // namespace
+
+ErrorPayload::ErrorPayload(const Status& status)
+    : code(static_cast<std::uint32_t>(status.code())),
+      length(static_cast<std::uint32_t>(std::min(status.message().size(), text.size()))) {
+  std::copy_n(status.message().begin(), length, text.begin());
+}
+
+std::optional<Status> ErrorPayload::status() const {
+  if (code == 0 || code > static_cast<std::uint32_t>(Code::internal) || length > text.size()) return std::nullopt;
+  return Status(static_cast<Code>(code), std::string(text.data(), length));
+}
 
 Mesh::Mesh(Rank self, std::vector<Contact> contacts, Hosts hosts)
     : self_(self), hosts_(std::move(hosts)), peers_(contacts.size()), mutex_(std::make_unique<std::mutex>()) {
@@ -177,12 +180,9 @@ std::optional<Mesh::Arrival> Mesh::pull_socket(Peer& peer) {
 bool Mesh::note_end(Peer& peer, const Frame& frame) {
   if (frame.kind == FrameKind::goodbye) peer.left = true;
   if (frame.kind != FrameKind::abandonment) return frame.kind == FrameKind::goodbye;
-  Reason reason;
-  std::memcpy(&reason, frame.payload.data(), sizeof reason);
-  const bool valid = reason.code > 0 && reason.code <= static_cast<std::uint32_t>(Code::internal) &&
-                     reason.length <= reason.text.size();
-  peer.abandoned = valid ? Status(static_cast<Code>(reason.code), std::string(reason.text.data(), reason.length))
-                         : remote_error("it sent no valid reason");
+  const auto payload = payload_of<ErrorPayload>(frame);
+  std::optional<Status> reason = payload ? payload->status() : std::nullopt;
+  peer.abandoned = reason ? std::move(*reason) : remote_error("it sent no valid reason");
   return true;
 }
 
@@ -273,13 +273,7 @@ bool Mesh::has_died(Rank rank) {
 }
 
 void Mesh::abandon(const Status& reason) {
-  Reason payload = {static_cast<std::uint32_t>(reason.code()), 0, {}};
-  payload.length = static_cast<std::uint32_t>(std::min(reason.message().size(), payload.text.size()));
-  std::memcpy(payload.text.data(), reason.message().data(), payload.length);
-  Frame frame;
-  frame.kind = FrameKind::abandonment;
-  frame.bytes = sizeof payload;
-  std::memcpy(frame.payload.data(), &payload, sizeof payload);
+  const Frame frame = frame_of(FrameKind::abandonment, ErrorPayload(reason));
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
     if (peers_[peer].contact) (void)try_send(peer, frame).ok();  // Fits, since the contact is new.
   }

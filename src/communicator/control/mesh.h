@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -58,6 +59,37 @@ struct Frame {
   std::array<std::byte, 240> payload{};
 };
 static_assert(sizeof(Frame) == 256);
+
+// Returns a frame with a payload of plain data; its size must be fixed.
+template <typename Payload>
+Frame frame_of(FrameKind kind, const Payload& payload) {
+  Frame frame;
+  frame.kind = kind;
+  frame.bytes = sizeof payload;
+  std::memcpy(frame.payload.data(), &payload, sizeof payload);
+  return frame;
+}
+
+// Returns nullopt if the payload has another size.
+template <typename Payload>
+std::optional<Payload> payload_of(const Frame& frame) {
+  Payload payload;
+  if (frame.bytes != sizeof payload) return std::nullopt;
+  std::memcpy(&payload, frame.payload.data(), sizeof payload);
+  return payload;
+}
+
+// An error in a payload, with as much of its text as fits.
+struct ErrorPayload {
+  std::uint32_t code = 0;
+  std::uint32_t length = 0;
+  std::array<char, 224> text{};
+
+  ErrorPayload() = default;
+  explicit ErrorPayload(const Status& status);
+  std::optional<Status> status() const;  // Returns nullopt if the payload is invalid.
+};
+static_assert(sizeof(ErrorPayload) == 232);
 
 struct ReceivedFrame {
   Frame frame;

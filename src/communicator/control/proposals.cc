@@ -1,7 +1,7 @@
 #include "src/communicator/control/proposals.h"
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 namespace tutti {
 namespace {
@@ -15,20 +15,9 @@ static_assert(sizeof(Proposal) == 152);
 
 struct Refusal {
   std::uint64_t number;
-  std::uint32_t code;
-  std::uint32_t length;
-  std::array<char, 224> text;
+  ErrorPayload reason;
 };
 static_assert(sizeof(Refusal) == 240);
-
-template <typename Payload>
-Frame frame_of(FrameKind kind, const Payload& payload) {
-  Frame frame;
-  frame.kind = kind;
-  frame.bytes = sizeof payload;
-  std::memcpy(frame.payload.data(), &payload, sizeof payload);
-  return frame;
-}
 
 void end(Proposals::Pair& pair, std::uint64_t next) {
   pair.number = next;
@@ -67,11 +56,8 @@ Result<bool> Proposals::make(Mesh& mesh, Rank peer, const ExcludedList& list, co
 void Proposals::withdraw(Mesh& mesh, Rank peer, const Status& reason) {
   Pair& pair = with(peer);
   if (!pair.made) return;
-  Refusal refusal = {pair.number, static_cast<std::uint32_t>(reason.code()), 0, {}};
-  refusal.length = static_cast<std::uint32_t>(std::min(reason.message().size(), refusal.text.size()));
-  std::memcpy(refusal.text.data(), reason.message().data(), refusal.length);
   // If the frame does not fit, the number of the next proposal implies the withdrawal.
-  (void)mesh.try_send(peer, frame_of(FrameKind::refusal, refusal)).ok();
+  (void)mesh.try_send(peer, frame_of(FrameKind::refusal, Refusal{pair.number, ErrorPayload(reason)})).ok();
   end(pair, pair.number + 1);
 }
 
@@ -88,29 +74,24 @@ std::uint64_t Proposals::gone_on(const ExcludedList& list) const {
 Status Proposals::take_in(Rank peer, ReceivedFrame received) {
   const Frame& frame = received.frame;
   if (frame.kind == FrameKind::refusal) return take_refusal(peer, frame);
-  Proposal proposal;
-  if (frame.bytes != sizeof proposal)
-    return invalid_usage("rank " + std::to_string(peer) + " sent a broken proposal to shrink");
-  std::memcpy(&proposal, frame.payload.data(), sizeof proposal);
+  const auto proposal = payload_of<Proposal>(frame);
+  if (!proposal) return invalid_usage("rank " + std::to_string(peer) + " sent a broken proposal to shrink");
   Pair& pair = with(peer);
-  if (proposal.number < pair.number) return {};  // The peer has not yet read the withdrawal.
-  if (proposal.number > pair.number) end(pair, proposal.number);
-  pair.theirs = proposal.list;
+  if (proposal->number < pair.number) return {};  // The peer has not yet read the withdrawal.
+  if (proposal->number > pair.number) end(pair, proposal->number);
+  pair.theirs = proposal->list;
   pair.contact = std::move(received.contact);
   return {};
 }
 
 Status Proposals::take_refusal(Rank peer, const Frame& frame) {
-  Refusal refusal;
-  const auto last_code = static_cast<std::uint32_t>(Code::internal);
-  std::memcpy(&refusal, frame.payload.data(), sizeof refusal);
-  if (frame.bytes != sizeof refusal || refusal.code == 0 || refusal.code > last_code ||
-      refusal.length > refusal.text.size())
-    return invalid_usage("rank " + std::to_string(peer) + " sent a broken refusal to shrink");
+  const auto refusal = payload_of<Refusal>(frame);
+  std::optional<Status> reason = refusal ? refusal->reason.status() : std::nullopt;
+  if (!reason) return invalid_usage("rank " + std::to_string(peer) + " sent a broken refusal to shrink");
   Pair& pair = with(peer);
-  if (refusal.number < pair.number) return {};
-  end(pair, refusal.number + 1);
-  pair.withdrawn = Status(static_cast<Code>(refusal.code), std::string(refusal.text.data(), refusal.length));
+  if (refusal->number < pair.number) return {};
+  end(pair, refusal->number + 1);
+  pair.withdrawn = std::move(*reason);
   return {};
 }
 

@@ -154,12 +154,8 @@ Result<bool> Regions::pass(std::uint64_t region, Mesh& mesh, Rank peer) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [start, known] : regions_) {
     if (known.id != region) continue;
-    Frame frame;
-    frame.kind = FrameKind::region;
     const RegionOffer offer = {known.id, known.memory.size()};
-    frame.bytes = sizeof offer;
-    std::memcpy(frame.payload.data(), &offer, sizeof offer);
-    TUTTI_CHECK_OK(mesh.send(peer, frame, known.memory.descriptor()));
+    TUTTI_CHECK_OK(mesh.send(peer, frame_of(FrameKind::region, offer), known.memory.descriptor()));
     return true;
   }
   return false;
@@ -195,10 +191,7 @@ void PassedRegions::withdraw() {
 // Proceeds from the last holder to the first, so that the remaining holders are again all ranks below one. Returns
 // false if a socket is full.
 bool PassedRegions::withdraw(std::uint64_t region, Rank& holders) {
-  Frame frame;
-  frame.kind = FrameKind::withdrawal;
-  frame.bytes = sizeof region;
-  std::memcpy(frame.payload.data(), &region, sizeof region);
+  const Frame frame = frame_of(FrameKind::withdrawal, region);
   for (; holders > 0; --holders) {
     if (holders - 1 == self_) continue;
     if (!mesh_.send(holders - 1, frame).ok()) return false;
@@ -208,22 +201,18 @@ bool PassedRegions::withdraw(std::uint64_t region, Rank& holders) {
 }
 
 Status PeerRegions::drop(Rank peer, const Frame& frame) {
-  std::uint64_t region = 0;
-  if (frame.bytes != sizeof region)
-    return invalid_usage("rank " + std::to_string(peer) + " sent a broken withdrawal of a region");
-  std::memcpy(&region, frame.payload.data(), sizeof region);
-  regions_.erase({peer, region});
+  const auto region = payload_of<std::uint64_t>(frame);
+  if (!region) return invalid_usage("rank " + std::to_string(peer) + " sent a broken withdrawal of a region");
+  regions_.erase({peer, *region});
   return {};
 }
 
 Status PeerRegions::adopt(Rank peer, ReceivedFrame received) {
-  RegionOffer offer;
-  if (received.frame.bytes != sizeof offer || !received.file)
-    return invalid_usage("rank " + std::to_string(peer) + " sent a broken region");
-  std::memcpy(&offer, received.frame.payload.data(), sizeof offer);
-  Segment memory = TUTTI_TRY(Segment::adopt(std::move(received.file), offer.bytes));
+  const auto offer = payload_of<RegionOffer>(received.frame);
+  if (!offer || !received.file) return invalid_usage("rank " + std::to_string(peer) + " sent a broken region");
+  Segment memory = TUTTI_TRY(Segment::adopt(std::move(received.file), offer->bytes));
   memory.close_descriptor();
-  regions_.insert_or_assign({peer, offer.id}, std::move(memory));
+  regions_.insert_or_assign({peer, offer->id}, std::move(memory));
   return {};
 }
 

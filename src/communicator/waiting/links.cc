@@ -1,7 +1,6 @@
 #include "src/communicator/waiting/links.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace tutti {
 namespace {
@@ -44,11 +43,7 @@ Result<bool> Links::make(const LaneSpec& spec) {
 
 // The first lane of a segment that is sent successfully also passes the segment's descriptor.
 Result<bool> Links::notify(const LaneSpec& spec, const LaneAddress& address) {
-  Frame frame;
-  frame.kind = FrameKind::lane;
-  const LaneOffer lane = {spec, address};
-  frame.bytes = sizeof lane;
-  std::memcpy(frame.payload.data(), &lane, sizeof lane);
+  const Frame frame = frame_of(FrameKind::lane, LaneOffer{spec, address});
   const std::pair segment = {spec.writer, address.segment};
   const int descriptor = passed_.contains(segment) ? -1 : transport_.segment(address.segment).descriptor();
   const bool sent = TUTTI_TRY(mesh_.try_send(spec.writer, frame, descriptor));
@@ -87,20 +82,18 @@ Status Links::take_in(Rank peer, ReceivedFrame received) {
     passages_[{peer, received.frame.kind}].push_back(std::move(received));
     return {};
   }
-  LaneOffer lane;
-  if (received.frame.kind != FrameKind::lane || received.frame.bytes != sizeof lane) {
+  const auto lane = payload_of<LaneOffer>(received.frame);
+  if (received.frame.kind != FrameKind::lane || !lane)
     return invalid_usage("rank " + std::to_string(peer) + " sent an unknown control message");
-  }
-  std::memcpy(&lane, received.frame.payload.data(), sizeof lane);
-  if (owner(lane.spec) != peer || lane.spec.writer != self_) {
+  if (owner(lane->spec) != peer || lane->spec.writer != self_) {
     return invalid_usage("rank " + std::to_string(peer) + " offered a lane from rank " +
-                         std::to_string(lane.spec.writer) + " to rank " + std::to_string(lane.spec.reader));
+                         std::to_string(lane->spec.writer) + " to rank " + std::to_string(lane->spec.reader));
   }
   if (received.file) {
-    Segment memory = TUTTI_TRY(Segment::adopt(std::move(received.file), lane.address.segment_bytes));
-    TUTTI_CHECK_OK(transport_.adopt(peer, lane.address.segment, std::move(memory)));
+    Segment memory = TUTTI_TRY(Segment::adopt(std::move(received.file), lane->address.segment_bytes));
+    TUTTI_CHECK_OK(transport_.adopt(peer, lane->address.segment, std::move(memory)));
   }
-  addresses_[lane.spec] = lane.address;
+  addresses_[lane->spec] = lane->address;
   return {};
 }
 
