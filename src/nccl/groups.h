@@ -27,10 +27,6 @@ Outcome submit(Call call);
 // Ends the communicator after all work submitted before. No call may follow.
 Outcome submit_end(const Shared& communicator);
 
-// Body of a function for a collective or message: checks the call and submits it. A null config leaves the call to the
-// settings of the communicator.
-ncclResult_t enter(const char* function, Call call, ncclComm_t comm, const ncclCollConfig_t* config = nullptr);
-
 // Runs the calls that the body submits together, within an open group or in a group of their own.
 Outcome in_own_group(const std::function<Outcome()>& body);
 
