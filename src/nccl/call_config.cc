@@ -8,52 +8,30 @@
 #include <optional>
 #include <string_view>
 
+#include "src/nccl/config_field.h"
 #include "tutti/nccl.h"
 
 namespace tutti::nccl {
 namespace {
 
-constexpr int kMany = INT_MAX;
+constexpr const char* kInitializer = "NCCL_COLLCONFIG_INITIALIZER";
 
-// Integer field with its range. kUndefined is allowed, too, unless `most` is 1.
-struct Field {
-  const char* name;
-  int ncclCollConfig_t::*member;
-  int least, most;
-};
-
-constexpr Field kFields[] = {{"minCTAs", &ncclCollConfig_t::minCTAs, 1, kMany},
-                             {"maxCTAs", &ncclCollConfig_t::maxCTAs, 1, kMany},
-                             {"nvlsCTAs", &ncclCollConfig_t::nvlsCTAs, 1, kMany},
-                             {"cgaClusterSize", &ncclCollConfig_t::cgaClusterSize, 0, 8},
-                             {"forceAlgSelection", &ncclCollConfig_t::forceAlgSelection, 0, 1},
-                             {"CTAPolicy", &ncclCollConfig_t::CTAPolicy, 0, 3}};
+// All but forceAlgSelection may be undefined.
+constexpr ConfigField<ncclCollConfig_t> kFields[] = {{"minCTAs", &ncclCollConfig_t::minCTAs, 1, kMany},
+                                                     {"maxCTAs", &ncclCollConfig_t::maxCTAs, 1, kMany},
+                                                     {"nvlsCTAs", &ncclCollConfig_t::nvlsCTAs, 1, kMany},
+                                                     {"cgaClusterSize", &ncclCollConfig_t::cgaClusterSize, 0, 8},
+                                                     {"forceAlgSelection", &ncclCollConfig_t::forceAlgSelection, 0, 1},
+                                                     {"CTAPolicy", &ncclCollConfig_t::CTAPolicy, 0, 3}};
 constexpr std::size_t kFirstSize = offsetof(ncclCollConfig_t, launchCompletionEvent);
 
-Outcome copy_known(const ncclCollConfig_t& given, ncclCollConfig_t& known) {
-  if (given.magic != kConfigMagic)
-    return invalid_argument("config.magic is wrong; initialize config with NCCL_COLLCONFIG_INITIALIZER");
-  if (given.size < kFirstSize)
-    return invalid_argument("config.size is " + std::to_string(given.size) + ", but must be at least " +
-                            std::to_string(kFirstSize) + "; initialize config with NCCL_COLLCONFIG_INITIALIZER");
-  known = {};
-  std::memcpy(static_cast<void*>(&known), &given, std::min(given.size, sizeof known));
-  return {};
-}
-
 Outcome check_fields(const ncclCollConfig_t& config) {
-  for (const Field& field : kFields) {
+  for (const auto& field : kFields) {
     const int value = config.*field.member;
     const bool may_be_undefined = field.member != &ncclCollConfig_t::forceAlgSelection;
-    if ((may_be_undefined && value == kUndefined) || (value >= field.least && value <= field.most)) continue;
-    return invalid_argument(std::string("config.") + field.name + " is " + std::to_string(value) + "; pass " +
-                            std::to_string(field.least) +
-                            (field.most == kMany ? " or more" : " to " + std::to_string(field.most)) +
-                            ", or leave it as NCCL_COLLCONFIG_INITIALIZER sets it");
+    if (!may_be_undefined || value != kUndefined) TUTTI_NCCL_CHECK(check_range(field, value, kInitializer));
   }
-  if (config.maxCTAs != kUndefined && config.minCTAs > config.maxCTAs)
-    return invalid_argument("config.minCTAs is " + std::to_string(config.minCTAs) + ", more than config.maxCTAs, " +
-                            std::to_string(config.maxCTAs));
+  TUTTI_NCCL_CHECK(check_channels(config.minCTAs, config.maxCTAs));
   if (config.launchCompletionEvent == nullptr) return {};
   return invalid_usage("config.launchCompletionEvent is not supported; pass NULL, and record an event after the call");
 }
@@ -180,8 +158,8 @@ Outcome bound_channels(const ncclCollConfig_t& config, const tutti_tuning_option
 
 // A selection that is not forced is dropped if the call cannot use it. A prediction shows that without communication.
 Outcome configure(Call& call, const ncclCollConfig_t& given) {
-  ncclCollConfig_t config;
-  TUTTI_NCCL_CHECK(copy_known(given, config));
+  ncclCollConfig_t config = {};
+  TUTTI_NCCL_CHECK(copy_known(given, kFirstSize, kInitializer, config));
   TUTTI_NCCL_CHECK(check_fields(config));
   CallOptions options;
   TUTTI_NCCL_CHECK(read_extensions(config.ext, options));

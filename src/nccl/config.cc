@@ -2,42 +2,41 @@
 
 #include <strings.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
+#include "src/nccl/config_field.h"
 #include "src/nccl/environment.h"
 
 namespace tutti::nccl {
 namespace {
 
-// Integer field of the config, valid from version `since` on, with its default and range. Older programs have arbitrary
-// bytes there.
-struct Field {
-  const char* name;
-  int ncclConfig_t::*member;
+constexpr const char* kInitializer = "NCCL_CONFIG_INITIALIZER";
+
+// Integer field of the config, valid from version `since` on, with its default. Older programs have arbitrary bytes
+// there.
+struct Field : ConfigField<ncclConfig_t> {
   unsigned since;
-  int fallback, least, most;
+  int fallback;
 };
 
-constexpr int kMany = INT_MAX;
 constexpr Field kFields[] = {
-    {"blocking", &ncclConfig_t::blocking, 21400, 1, 0, 1},
-    {"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 21700, 4, 0, 8},
-    {"minCTAs", &ncclConfig_t::minCTAs, 21700, kUndefined, 1, kMany},
-    {"maxCTAs", &ncclConfig_t::maxCTAs, 21700, kUndefined, 1, kMany},
-    {"splitShare", &ncclConfig_t::splitShare, 21700, 0, 0, 1},
-    {"trafficClass", &ncclConfig_t::trafficClass, 22500, kUndefined, INT_MIN, kMany},
-    {"collnetEnable", &ncclConfig_t::collnetEnable, 22700, 0, 0, 1},
-    {"CTAPolicy", &ncclConfig_t::CTAPolicy, 22700, 0, 0, 3},  // Bits: efficiency, zero.
-    {"shrinkShare", &ncclConfig_t::shrinkShare, 22700, 0, 0, 1},
-    {"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 22700, kUndefined, 1, kMany},
-    {"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 22800, kUndefined, 1, kMany},
-    {"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 22800, 0, 0, 1},
-    {"graphUsageMode", &ncclConfig_t::graphUsageMode, 22900, 2, 0, 2},
-    {"numRmaCtx", &ncclConfig_t::numRmaCtx, 22900, 1, 1, kMany},
-    {"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 23000, kUndefined, 1, kMany},
-    {"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, 23005, kUndefined, INT_MIN, kMany},
+    {{"blocking", &ncclConfig_t::blocking, 0, 1}, 21400, 1},
+    {{"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 0, 8}, 21700, 4},
+    {{"minCTAs", &ncclConfig_t::minCTAs, 1, kMany}, 21700, kUndefined},
+    {{"maxCTAs", &ncclConfig_t::maxCTAs, 1, kMany}, 21700, kUndefined},
+    {{"splitShare", &ncclConfig_t::splitShare, 0, 1}, 21700, 0},
+    {{"trafficClass", &ncclConfig_t::trafficClass, INT_MIN, kMany}, 22500, kUndefined},
+    {{"collnetEnable", &ncclConfig_t::collnetEnable, 0, 1}, 22700, 0},
+    {{"CTAPolicy", &ncclConfig_t::CTAPolicy, 0, 3}, 22700, 0},  // Bits: efficiency, zero.
+    {{"shrinkShare", &ncclConfig_t::shrinkShare, 0, 1}, 22700, 0},
+    {{"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 1, kMany}, 22700, kUndefined},
+    {{"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 1, kMany}, 22800, kUndefined},
+    {{"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 0, 1}, 22800, 0},
+    {{"graphUsageMode", &ncclConfig_t::graphUsageMode, 0, 2}, 22900, 2},
+    {{"numRmaCtx", &ncclConfig_t::numRmaCtx, 1, kMany}, 22900, 1},
+    {{"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 1, kMany}, 23000, kUndefined},
+    {{"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, INT_MIN, kMany}, 23005, kUndefined},
 };
 constexpr unsigned kNamesSince = 22700;  // commName
 constexpr unsigned kNetsSince = 21700;   // netName
@@ -84,27 +83,8 @@ ncclConfig_t defaults() {
 
 Outcome check_field(const Field& field, ncclConfig_t& config) {
   int& value = config.*field.member;
-  if (value == kUndefined || config.version < field.since) {
-    value = field.fallback;
-    return {};
-  }
-  if (value >= field.least && value <= field.most) return {};
-  return invalid_argument(std::string("config.") + field.name + " is " + std::to_string(value) + ": pass " +
-                          std::to_string(field.least) +
-                          (field.most == kMany ? " or more" : " to " + std::to_string(field.most)) +
-                          ", or leave it as NCCL_CONFIG_INITIALIZER sets it");
-}
-
-// Copies the fields that the program's struct has; the others become undefined.
-Outcome copy_known(const ncclConfig_t& given, ncclConfig_t& known) {
-  if (given.magic != kConfigMagic) {
-    return invalid_argument("config.magic is wrong; initialize config with NCCL_CONFIG_INITIALIZER");
-  }
-  if (given.size < offsetof(ncclConfig_t, blocking)) {
-    return invalid_argument("config.size is " + std::to_string(given.size) +
-                            ", too small for a config; initialize config with NCCL_CONFIG_INITIALIZER");
-  }
-  std::memcpy(static_cast<void*>(&known), &given, std::min(given.size, sizeof known));
+  if (value != kUndefined && config.version >= field.since) return check_range(field, value, kInitializer);
+  value = field.fallback;
   return {};
 }
 
@@ -112,14 +92,11 @@ Outcome copy_known(const ncclConfig_t& given, ncclConfig_t& known) {
 
 Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   ncclConfig_t known = defaults();
-  if (config != nullptr) TUTTI_NCCL_CHECK(copy_known(*config, known));
+  if (config != nullptr) TUTTI_NCCL_CHECK(copy_known(*config, offsetof(ncclConfig_t, blocking), kInitializer, known));
   for (const Field& field : kFields) TUTTI_NCCL_CHECK(check_field(field, known));
   known.minCTAs = ctas_of_environment("NCCL_MIN_CTAS").value_or(known.minCTAs);
   known.maxCTAs = ctas_of_environment("NCCL_MAX_CTAS").value_or(known.maxCTAs);
-  if (known.maxCTAs != kUndefined && known.minCTAs > known.maxCTAs) {
-    return invalid_argument("config.minCTAs is " + std::to_string(known.minCTAs) + ", more than config.maxCTAs, " +
-                            std::to_string(known.maxCTAs));
-  }
+  TUTTI_NCCL_CHECK(check_channels(known.minCTAs, known.maxCTAs));
   if (known.minCTAs != kUndefined) settings.tuning.min_channels = static_cast<std::uint32_t>(known.minCTAs);
   if (known.maxCTAs != kUndefined) settings.tuning.max_channels = static_cast<std::uint32_t>(known.maxCTAs);
   const int blocking = blocking_of_environment().value_or(known.blocking);

@@ -1,0 +1,52 @@
+// Checks that NCCL's configuration structs have in common. `initializer` is the macro by which programs initialize
+// them.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "src/nccl/abi.h"
+#include "src/nccl/errors.h"
+
+namespace tutti::nccl {
+
+// Integer field with its range.
+template <typename Config>
+struct ConfigField {
+  const char* name;
+  int Config::*member;
+  int least, most;
+};
+
+inline constexpr int kMany = INT_MAX;
+
+// Copies the fields that the program's struct has, which is at least `least_bytes` long.
+template <typename Config>
+Outcome copy_known(const Config& given, std::size_t least_bytes, const std::string& initializer, Config& known) {
+  if (given.magic != kConfigMagic)
+    return invalid_argument("config.magic is wrong; initialize config with " + initializer);
+  if (given.size < least_bytes)
+    return invalid_argument("config.size is " + std::to_string(given.size) + ", but must be at least " +
+                            std::to_string(least_bytes) + "; initialize config with " + initializer);
+  std::memcpy(static_cast<void*>(&known), &given, std::min(given.size, sizeof known));
+  return {};
+}
+
+template <typename Config>
+Outcome check_range(const ConfigField<Config>& field, int value, const std::string& initializer) {
+  if (value >= field.least && value <= field.most) return {};
+  return invalid_argument(std::string("config.") + field.name + " is " + std::to_string(value) + "; pass " +
+                          std::to_string(field.least) +
+                          (field.most == kMany ? " or more" : " to " + std::to_string(field.most)) +
+                          ", or leave it as " + initializer + " sets it");
+}
+
+// Checks the bounds on channels. kUndefined, the least number, means no minimum.
+inline Outcome check_channels(int least, int most) {
+  if (most == kUndefined || least <= most) return {};
+  return invalid_argument("config.minCTAs is " + std::to_string(least) + ", more than config.maxCTAs, " +
+                          std::to_string(most));
+}
+
+}  // namespace tutti::nccl
