@@ -47,12 +47,6 @@ Outcome share_id(const Exchange& exchange, tutti_unique_id& id) {
   return {result_of(static_cast<tutti_status>(made.status)), "rank 0 could not create an id; its error has the reason"};
 }
 
-Outcome failure_of(tutti_comm comm) {
-  tutti_status failure = tutti_ok;
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm, &failure)));
-  return failure == tutti_ok ? Outcome() : Outcome{result_of(failure), tutti_last_error(comm)};
-}
-
 // Errors were reported before, or no caller is left to receive them.
 void end(tutti_comm comm, tutti_stream stream) {
   tutti_stream_destroy(stream);

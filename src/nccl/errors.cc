@@ -118,6 +118,12 @@ Outcome outcome_of(tutti_status status) {
   return outcome;
 }
 
+Outcome failure_of(tutti_comm comm) {
+  tutti_status failure = tutti_ok;
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm, &failure)));
+  return failure == tutti_ok ? Outcome() : Outcome{result_of(failure), tutti_last_error(comm)};
+}
+
 Outcome outcome_of(const std::exception& error) noexcept {
   try {
     if (dynamic_cast<const std::system_error*>(&error) != nullptr)

@@ -24,6 +24,8 @@ inline Outcome invalid_usage(std::string why) { return {ncclInvalidUsage, std::m
 // Converts a status, with the text of the last failing call of this thread.
 Outcome outcome_of(tutti_status status);
 ncclResult_t result_of(tutti_status status);
+// Returns the failure of a communicator, or that it was aborted.
+Outcome failure_of(tutti_comm comm);
 
 // Stores the error text for ncclGetLastError, and returns the code.
 ncclResult_t report(const char* function, const Outcome& outcome);

@@ -37,13 +37,6 @@ Vote vote_of(const Outcome& outcome) {
 
 }  // namespace
 
-Outcome Exchange::check() const {
-  tutti_status failure = tutti_ok;
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_async_error(comm_, &failure)));
-  if (failure == tutti_ok) return {};
-  return {result_of(failure), tutti_last_error(comm_)};
-}
-
 Outcome Exchange::wait(tutti_request request, int peer) const {
   const tutti_status status = tutti_request_wait(request, limit_ms_, nullptr);
   if (status != tutti_in_progress) return outcome_of(status);
@@ -52,37 +45,18 @@ Outcome Exchange::wait(tutti_request request, int peer) const {
                                " ms; call the function on all ranks, with the same settings"};
 }
 
-Outcome Exchange::send(const void* value, std::size_t bytes) const {
-  Pending message;
-  TUTTI_NCCL_CHECK(outcome_of(tutti_isend(value, bytes, tutti_uint8, 0, kTag, comm_, message.out())));
-  return wait(message.get(), 0);
-}
-
-Outcome Exchange::receive(void* value, std::size_t bytes) const {
-  Pending message;
-  TUTTI_NCCL_CHECK(outcome_of(tutti_irecv(value, bytes, tutti_uint8, 0, kTag, comm_, message.out())));
-  return wait(message.get(), 0);
-}
-
-Outcome Exchange::send_to_all(const void* value, std::size_t bytes) const {
-  std::vector<Pending> messages(static_cast<std::size_t>(ranks_));
-  for (int peer = 1; peer < ranks_; ++peer) {
-    tutti_request* message = messages[static_cast<std::size_t>(peer)].out();
-    TUTTI_NCCL_CHECK(outcome_of(tutti_isend(value, bytes, tutti_uint8, peer, kTag, comm_, message)));
-  }
-  for (int peer = 1; peer < ranks_; ++peer)
-    TUTTI_NCCL_CHECK(wait(messages[static_cast<std::size_t>(peer)].get(), peer));
-  return {};
-}
-
-Outcome Exchange::receive_from_all(void* values, std::size_t bytes) const {
-  std::vector<Pending> messages(static_cast<std::size_t>(ranks_));
-  for (int peer = 1; peer < ranks_; ++peer) {
+Outcome Exchange::transfer(Direction direction, void* values, std::size_t bytes, std::size_t distance) const {
+  const int first = rank_ == 0 ? 1 : 0, end = rank_ == 0 ? ranks_ : 1;
+  std::vector<Pending> messages(static_cast<std::size_t>(end));
+  for (int peer = first; peer < end; ++peer) {
     const auto index = static_cast<std::size_t>(peer);
-    void* value = static_cast<char*>(values) + index * bytes;
-    TUTTI_NCCL_CHECK(outcome_of(tutti_irecv(value, bytes, tutti_uint8, peer, kTag, comm_, messages[index].out())));
+    void* value = static_cast<char*>(values) + index * distance;
+    tutti_request* message = messages[index].out();
+    TUTTI_NCCL_CHECK(outcome_of(direction == Direction::send
+                                    ? tutti_isend(value, bytes, tutti_uint8, peer, kTag, comm_, message)
+                                    : tutti_irecv(value, bytes, tutti_uint8, peer, kTag, comm_, message)));
   }
-  for (int peer = 1; peer < ranks_; ++peer)
+  for (int peer = first; peer < end; ++peer)
     TUTTI_NCCL_CHECK(wait(messages[static_cast<std::size_t>(peer)].get(), peer));
   return {};
 }

@@ -26,31 +26,32 @@ class Exchange {
   int ranks() const { return ranks_; }
   std::int64_t limit_ms() const { return limit_ms_; }
   // Fails if the communicator has failed or was aborted.
-  Outcome check() const;
+  Outcome check() const { return failure_of(comm_); }
 
   // Stores the values of all ranks, by rank, in `all` of rank 0. On other ranks `all` stays empty.
   template <typename Value>
   Outcome gather(const Value& own, std::vector<Value>& all) const {
     static_assert(std::is_trivially_copyable_v<Value>);
-    if (rank_ != 0) return send(&own, sizeof own);
+    Value sent = own;
+    if (rank_ != 0) return transfer(Direction::send, &sent, sizeof own, 0);
     all.assign(static_cast<std::size_t>(ranks_), own);
-    return receive_from_all(all.data(), sizeof own);
+    return transfer(Direction::receive, all.data(), sizeof own, sizeof own);
   }
   // Replaces `value` by that of rank 0.
   template <typename Value>
   Outcome broadcast(Value& value) const {
     static_assert(std::is_trivially_copyable_v<Value>);
-    return rank_ == 0 ? send_to_all(&value, sizeof value) : receive(&value, sizeof value);
+    return transfer(rank_ == 0 ? Direction::send : Direction::receive, &value, sizeof value, 0);
   }
   // Fails on all ranks if `own` has failed on one.
   Outcome agree(const Outcome& own) const;
 
  private:
+  enum class Direction { send, receive };
   Outcome wait(tutti_request request, int peer) const;
-  Outcome send(const void* value, std::size_t bytes) const;
-  Outcome receive(void* value, std::size_t bytes) const;
-  Outcome send_to_all(const void* value, std::size_t bytes) const;
-  Outcome receive_from_all(void* values, std::size_t bytes) const;
+  // Transfers one message between rank 0 and each other rank. Its value lies at `values` plus the number of the peer
+  // times `distance` bytes.
+  Outcome transfer(Direction direction, void* values, std::size_t bytes, std::size_t distance) const;
 
   tutti_comm comm_;
   int rank_, ranks_;
