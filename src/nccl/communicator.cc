@@ -310,9 +310,7 @@ Outcome Communicator::ready() {
     const std::lock_guard lock(mutex_);
     suspension_ = {};
   }
-  if (now.code != ncclInProgress) return now;
-  return invalid_argument(
-      "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress");
+  return now.code == ncclInProgress ? still_in_progress() : now;
 }
 
 // Waits for the handle: tutti.h writes it before waiting for other ranks. It waits only for calls of this rank, which
@@ -363,6 +361,12 @@ bool Communicator::is_aborted() const {
 Outcome no_communicator(const ncclComm* handle) {
   if (handle == nullptr) return invalid_argument("comm is NULL: pass a communicator");
   return invalid_argument("comm is not a communicator of this process: it was destroyed or aborted, or never created");
+}
+
+Outcome still_in_progress(const std::string& alternative) {
+  return invalid_argument(
+      "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress" +
+      alternative);
 }
 
 Outcome admit_new(Shared communicator, ncclComm_t& handle) {

@@ -179,6 +179,8 @@ void put(ncclComm_t* out, ncclComm_t handle);
 
 // Returns the error for an invalid handle.
 Outcome no_communicator(const ncclComm* handle);
+// Returns the error for a communicator that is in progress. `alternative`: what the caller may do instead of waiting.
+Outcome still_in_progress(const std::string& alternative = "");
 // Finds the communicator. Fails unless calls may be made.
 Outcome find_ready(const ncclComm* handle, Shared& communicator);
 

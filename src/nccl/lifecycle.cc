@@ -20,12 +20,7 @@ Outcome destroy(ncclComm_t comm) {
   const Shared communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
   const Outcome state = communicator->state();
-  if (state.code == ncclInProgress) {
-    return invalid_argument(
-        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress, "
-        "or "
-        "abort it");
-  }
+  if (state.code == ncclInProgress) return still_in_progress(", or abort it");
   if (communicator->settings.mode == Mode::blocking && !communicator->is_joined()) {
     return invalid_argument("the ranks of the communicator have not joined yet: end its group first, or abort it");
   }
@@ -68,10 +63,7 @@ Outcome suspend(ncclComm_t comm, int flags) {
 Outcome resume(ncclComm_t comm) {
   const Shared communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
-  if (communicator->state().code == ncclInProgress) {
-    return invalid_argument(
-        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress");
-  }
+  if (communicator->state().code == ncclInProgress) return still_in_progress();
   if (!communicator->is_suspended())
     return invalid_usage("the communicator is not suspended: call ncclCommSuspend on all ranks first");
   return submit(Job{communicator, [communicator] { return communicator->resume(); }, nullptr});

@@ -56,19 +56,14 @@ Outcome split(Communicator& parent, const Splitting& splitting) {
   return part.comm == nullptr ? Outcome() : present(part, parent, splitting.settings, splitting.out);
 }
 
-// A communicator whose calls were ended is split and shrunk like any other.
-Outcome check_idle(const Communicator& parent) {
-  if (parent.state().code != ncclInProgress) return {};
-  return invalid_argument(
-      "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress");
-}
-
 Outcome begin_split(ncclComm_t comm, Splitting splitting, const ncclConfig_t* config) {
   if (splitting.out == nullptr) return invalid_argument("newcomm is NULL; pass a pointer to an ncclComm_t");
   put(splitting.out, nullptr);
   const Shared parent = find(comm);
   if (parent == nullptr) return no_communicator(comm);
-  TUTTI_NCCL_CHECK(parent->has_ended_calls() ? check_idle(*parent) : parent->ready());
+  // A communicator whose calls were ended is split and shrunk like any other.
+  if (!parent->has_ended_calls()) TUTTI_NCCL_CHECK(parent->ready());
+  if (parent->state().code == ncclInProgress) return still_in_progress();
   if (splitting.color < kNoColor) {
     return invalid_argument("color is " + std::to_string(splitting.color) + ": pass 0 or more, or NCCL_SPLIT_NOCOLOR");
   }
@@ -134,10 +129,7 @@ Outcome begin_shrink(ncclComm_t comm, Shrinking shrinking, const ncclConfig_t* c
   if (flags == kShrinkAbort) {
     (void)parent->end_calls(EndedBy::shrink);
   } else if (parent->state().code == ncclInProgress) {
-    return invalid_argument(
-        "the communicator is still in progress: call ncclCommGetAsyncError until it no longer returns ncclInProgress, "
-        "or "
-        "pass NCCL_SHRINK_ABORT");
+    return still_in_progress(", or pass NCCL_SHRINK_ABORT");
   }
   return submit(Job{parent, [parent, shrinking] { return shrink(*parent, shrinking); }, nullptr});
 }
