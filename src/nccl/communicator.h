@@ -59,8 +59,8 @@ class alignas(64) Communicator {
   const Settings settings;
   const int device;
   std::vector<MadeReduction> reductions;  // Used only by the thread that makes calls.
-  Registrations registrations;            // Thread-safe.
-  UserWindows windows;                    // Thread-safe.
+  Registrations<UserBuffer> buffers;      // Thread-safe.
+  Registrations<UserWindow> windows;      // Thread-safe.
 
   // Waits until all ranks have joined. Another thread may abort the wait.
   Outcome join(const ncclUniqueId& id);

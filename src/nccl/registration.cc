@@ -1,5 +1,6 @@
 // Memory allocation, buffer registration (validated only, see docs/design/nccl-shim.md), and window registration, by
 // which peers access buffers in place.
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -25,6 +26,12 @@ Outcome check_buffer(const Buffer& buffer) {
                           " extend beyond the end of memory; pass the size of the buffer in bytes");
 }
 
+// Returns a handle that is unique in the process. It is odd, so that no object of the program has this address.
+void* next_handle() {
+  static constinit std::atomic<std::uintptr_t> next = 1;
+  return reinterpret_cast<void*>(next.fetch_add(2, std::memory_order_relaxed));
+}
+
 // Local operation, allowed while the communicator is busy.
 Outcome register_buffer(const ncclComm* comm, const Buffer& buffer, void** handle) {
   if (handle == nullptr) return invalid_argument("handle is NULL; pass a pointer to a void*");
@@ -35,7 +42,8 @@ Outcome register_buffer(const ncclComm* comm, const Buffer& buffer, void** handl
     return invalid_argument("the communicator is finalized; register buffers earlier, or with another communicator");
   }
   TUTTI_NCCL_CHECK(check_buffer(buffer));
-  *handle = communicator->registrations.add();
+  *handle = next_handle();
+  communicator->buffers.add(*handle, {});
   return {};
 }
 
@@ -43,7 +51,7 @@ Outcome register_buffer(const ncclComm* comm, const Buffer& buffer, void** handl
 Outcome deregister_buffer(const ncclComm* comm, const void* handle) {
   const Shared communicator = find(comm);
   if (communicator == nullptr) return no_communicator(comm);
-  if (handle == nullptr || communicator->registrations.remove(handle)) return {};
+  if (handle == nullptr || communicator->buffers.remove(handle)) return {};
   return invalid_usage(
       "handle is not registered with this communicator: pass each handle of ncclCommRegister once, with the "
       "communicator that returned it");
