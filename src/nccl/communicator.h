@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "src/nccl/abi.h"
-#include "src/nccl/call_options.h"
 #include "src/nccl/config.h"
 #include "src/nccl/errors.h"
 #include "src/nccl/exchange.h"

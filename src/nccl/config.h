@@ -1,6 +1,7 @@
 // Configuration of a communicator: an ncclConfig_t of any version, checked and completed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "src/nccl/abi.h"
@@ -20,6 +21,19 @@ struct Settings {
   // Bounds on channels (minCTAs and maxCTAs), and the transport (netName), a literal.
   tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
   std::string memory = "host";  // Memory of the buffers, as in options.memory of tutti.h; see memory.h.
+};
+
+// Options of one collective that its communicator's settings do not have. Values as in tutti_comm_options and
+// tutti_tuning_options; empty or 0: those of the communicator.
+struct CallOptions {
+  std::string compression;
+  double max_relative_error = 0;
+  std::string rounding;
+  std::string algorithm;
+  std::uint32_t min_channels = 0, max_channels = 0;
+
+  bool operator==(const CallOptions&) const = default;
+  bool has_compression() const { return !compression.empty() || max_relative_error > 0; }
 };
 
 // Converts `config`; null: defaults. Unknown fields of later versions are ignored. Most fields about GPUs and
