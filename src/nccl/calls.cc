@@ -8,9 +8,14 @@
 namespace tutti::nccl {
 namespace {
 
-constexpr tutti_type kTypes[ncclNumTypes] = {tutti_int8,    tutti_uint8,    tutti_int32,       tutti_uint32,
-                                             tutti_int64,   tutti_uint64,   tutti_float16,     tutti_float32,
-                                             tutti_float64, tutti_bfloat16, tutti_float8_e4m3, tutti_float8_e5m2};
+struct ElementType {
+  tutti_type type;
+  std::size_t bytes;
+};
+constexpr ElementType kTypes[ncclNumTypes] = {{tutti_int8, 1},     {tutti_uint8, 1},       {tutti_int32, 4},
+                                              {tutti_uint32, 4},   {tutti_int64, 8},       {tutti_uint64, 8},
+                                              {tutti_float16, 2},  {tutti_float32, 4},     {tutti_float64, 8},
+                                              {tutti_bfloat16, 2}, {tutti_float8_e4m3, 1}, {tutti_float8_e5m2, 1}};
 constexpr tutti_reduction kReductions[ncclNumOps] = {tutti_sum, tutti_prod, tutti_max, tutti_min, tutti_avg};
 
 constexpr std::size_t kMaxElements = std::size_t{1} << 40;  // Maximum count of tutti.h.
@@ -124,22 +129,6 @@ class Reduction {
 
 }  // namespace
 
-const char* name_of(Kind kind) {
-  switch (kind) {
-    case Kind::all_reduce: return "all_reduce";
-    case Kind::all_gather: return "all_gather";
-    case Kind::reduce_scatter: return "reduce_scatter";
-    case Kind::broadcast: return "broadcast";
-    case Kind::reduce: return "reduce";
-    case Kind::all_to_all: return "all_to_all";
-    case Kind::gather: return "gather";
-    case Kind::scatter: return "scatter";
-    case Kind::send: return "send";
-    case Kind::recv: return "recv";
-  }
-  return "";
-}
-
 tutti_comm handle_for(const Call& call) {
   if (call.handle != nullptr) return call.handle;
   const Communicator& communicator = *call.communicator;
@@ -147,21 +136,9 @@ tutti_comm handle_for(const Call& call) {
   return compressed ? communicator.narrow() : communicator.comm();
 }
 
-tutti_type type_of(ncclDataType_t type) { return kTypes[type]; }
+tutti_type type_of(ncclDataType_t type) { return kTypes[type].type; }
 
-std::size_t size_of(ncclDataType_t type) {
-  switch (type) {
-    case ncclInt32:
-    case ncclUint32:
-    case ncclFloat32: return 4;
-    case ncclInt64:
-    case ncclUint64:
-    case ncclFloat64: return 8;
-    case ncclFloat16:
-    case ncclBfloat16: return 2;
-    default: return 1;
-  }
-}
+std::size_t size_of(ncclDataType_t type) { return kTypes[type].bytes; }
 
 Outcome check(Call& call) {
   TUTTI_NCCL_CHECK(check_values(call));

@@ -13,7 +13,11 @@
 
 namespace tutti::nccl {
 
-enum class Kind { all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, gather, scatter, send, recv };
+enum class Kind { all_reduce, reduce_scatter, reduce, all_gather, broadcast, gather, scatter, all_to_all, send, recv };
+// Names of the collectives in tutti.h.
+inline constexpr const char* kCollectives[] = {"all_reduce", "reduce_scatter", "reduce",  "all_gather",
+                                               "broadcast",  "gather",         "scatter", "all_to_all"};
+inline const char* name_of(Kind collective) { return kCollectives[static_cast<int>(collective)]; }
 
 struct Call {
   Kind kind;
@@ -30,7 +34,6 @@ struct Call {
   tutti_comm handle = nullptr;  // Carries the call; null: chosen by the communicator's settings. Set by configure().
 };
 
-const char* name_of(Kind kind);  // Name of a collective in tutti.h, such as "all_reduce".
 // Handle that carries the call.
 tutti_comm handle_for(const Call& call);
 

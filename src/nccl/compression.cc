@@ -3,7 +3,9 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,10 +27,11 @@ constexpr std::uint32_t bit_of(Kind kind) { return bit_of(static_cast<int>(kind)
 // Types and collectives that support compression; see docs/reference/compression-formats.md.
 constexpr Named kTypes[] = {
     {"float32", bit_of(ncclFloat32)}, {"float16", bit_of(ncclFloat16)}, {"bfloat16", bit_of(ncclBfloat16)}};
-constexpr Named kKinds[] = {{"all_reduce", bit_of(Kind::all_reduce)}, {"reduce_scatter", bit_of(Kind::reduce_scatter)},
-                            {"reduce", bit_of(Kind::reduce)},         {"all_gather", bit_of(Kind::all_gather)},
-                            {"broadcast", bit_of(Kind::broadcast)},   {"gather", bit_of(Kind::gather)},
-                            {"scatter", bit_of(Kind::scatter)},       {"all_to_all", bit_of(Kind::all_to_all)}};
+constexpr auto kKinds = [] {
+  std::array<Named, std::size(kCollectives)> all = {};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {kCollectives[i], bit_of(static_cast<int>(i))};
+  return all;
+}();
 
 // Defaults, as listed in src/base/config_table.cc for `tutti doctor`.
 constexpr const char* kMinBytes = "262144";
