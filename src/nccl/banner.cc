@@ -31,14 +31,13 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> names
 
 // TUTTI_LOG overrides NCCL_DEBUG, as in the log.
 bool logs_info() {
-  const std::string level = log_of_environment("TUTTI_LOG");
-  return is_one_of(level.empty() ? log_of_environment("NCCL_DEBUG") : level, {"INFO", "TRACE"});
+  const std::string level = variable("TUTTI_LOG");
+  return is_one_of(level.empty() ? variable("NCCL_DEBUG") : level, {"INFO", "TRACE"});
 }
 
 bool logs_version() {
   if (logs_info()) return true;
-  return log_of_environment("TUTTI_LOG").empty() &&
-         is_one_of(log_of_environment("NCCL_DEBUG"), {"VERSION", "WARN", "ABORT"});
+  return variable("TUTTI_LOG").empty() && is_one_of(variable("NCCL_DEBUG"), {"VERSION", "WARN", "ABORT"});
 }
 
 // Ignores errors. A pipe without reader must not end the process by SIGPIPE.
@@ -71,8 +70,8 @@ std::string expanded(const std::string& pattern) {
 }
 
 void write_to_log(std::string_view line) {
-  std::string file = log_of_environment("TUTTI_LOG_FILE");
-  if (file.empty()) file = log_of_environment("NCCL_DEBUG_FILE");
+  std::string file = variable("TUTTI_LOG_FILE");
+  if (file.empty()) file = variable("NCCL_DEBUG_FILE");
   int descriptor = -1;
   if (!file.empty()) descriptor = ::open(expanded(file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   write_line(descriptor < 0 ? STDERR_FILENO : descriptor, line);

@@ -3,12 +3,10 @@
 #include <strings.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
-#include <optional>
-#include <string_view>
+#include <string>
 
 #include "src/nccl/config_field.h"
+#include "src/nccl/values.h"
 #include "tutti/nccl.h"
 
 namespace tutti::nccl {
@@ -41,10 +39,9 @@ Outcome check_fields(const ncclCollConfig_t& config) {
 constexpr int kMaxExtensions = 64;
 
 Outcome read_bound(const char* text, double& bound) {
-  const std::string_view value = text;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bound);
-  if (error == std::errc() && end == value.data() + value.size() && bound > 0 && bound < 1) return {};
-  return invalid_argument("the value of option TUTTI_NCCL_MAX_RELATIVE_ERROR is \"" + std::string(value) +
+  const std::string value = text;
+  if (read_number(value, bound) && bound > 0 && bound < 1) return {};
+  return invalid_argument("the value of option TUTTI_NCCL_MAX_RELATIVE_ERROR is \"" + value +
                           "\"; pass a number above 0 and below 1, such as \"0.01\"");
 }
 
@@ -94,36 +91,17 @@ constexpr Renamed kAlgorithms[] = {{"ring", Kind::broadcast, "chain"},
                                    {"pat", Kind::all_gather, "bruck"},
                                    {"pat", Kind::reduce_scatter, "bruck"}};
 
-bool is_equal(std::string_view one, const char* other) {
-  return one.size() == std::strlen(other) && ::strncasecmp(one.data(), other, one.size()) == 0;
-}
-
-// Calls `visit` with each name of a list until it returns true.
-template <typename Visit>
-bool any_of_list(std::string_view list, Visit&& visit) {
-  while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    std::string_view name = list.substr(0, comma);
-    name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
-    if (visit(name)) return true;
-    list.remove_prefix(comma == std::string_view::npos ? list.size() : comma + 1);
-  }
-  return false;
-}
+bool is_equal(const std::string& one, const char* other) { return ::strcasecmp(one.c_str(), other) == 0; }
 
 // Returns our name for the first algorithm of the list that the collective has; "": there is none.
-std::string first_known(std::string_view list, Kind kind, std::string_view known) {
-  std::string found;
-  (void)any_of_list(list, [&](std::string_view name) {
+std::string first_known(const char* list, Kind kind, const char* known) {
+  for (const std::string& name : words_of(list)) {
     for (const Renamed& each : kAlgorithms)
-      if (each.kind == kind && is_equal(name, each.theirs)) found = each.ours;
-    if (!found.empty()) return true;
-    return any_of_list(known, [&](std::string_view ours) {
-      if (is_equal(name, std::string(ours).c_str())) found = ours;
-      return !found.empty();
-    });
-  });
-  return found;
+      if (each.kind == kind && is_equal(name, each.theirs)) return each.ours;
+    for (const std::string& ours : words_of(known))
+      if (is_equal(name, ours.c_str())) return ours;
+  }
+  return "";
 }
 
 Outcome select_algorithm(const ncclCollConfig_t& config, Kind kind, CallOptions& options) {

@@ -114,7 +114,7 @@ Outcome Communicator::adopt(tutti_comm part) {
 // Creates the resources that calls need.
 Outcome Communicator::settle() {
   TUTTI_NCCL_CHECK(make_compressed(comm_, settings.compression, compressed_));
-  if (!fallback_of_environment().empty())
+  if (!variable("TUTTI_NCCL_FALLBACK").empty())
     TUTTI_NCCL_CHECK(Fallback::create(exchange(comm_, kFallbackLimitMs), device_of(*this), fallback_));
   const bool calls_take_time = settings.mode == Mode::non_blocking && !enqueues(settings);
   if (calls_take_time) TUTTI_NCCL_CHECK(outcome_of(tutti_stream_create(&stream_)));

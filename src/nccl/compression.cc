@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 #include <span>
 #include <string_view>
@@ -12,6 +11,7 @@
 
 #include "src/nccl/calls.h"
 #include "src/nccl/environment.h"
+#include "src/nccl/values.h"
 
 namespace tutti::nccl {
 namespace {
@@ -39,17 +39,8 @@ constexpr const char* kUsualTypes = "float32,float16,bfloat16";
 constexpr const char* kUsualKinds = "all_reduce,reduce_scatter,reduce";
 constexpr const char* kAllNames = "*";
 
-std::vector<std::string> words_of(const std::string& list) {
-  std::vector<std::string> words(1);
-  for (const char letter : list) {
-    if (letter != ',') words.back() += letter;
-    if (letter == ',') words.emplace_back();
-  }
-  return words;
-}
-
 std::string value_or(const char* rest, const char* fallback) {
-  std::string value = compression_of_environment(rest);
+  std::string value = variable(std::string("TUTTI_NCCL_COMPRESS") + rest);
   return value.empty() ? fallback : value;
 }
 
@@ -73,15 +64,13 @@ Outcome read_list(const char* rest, const char* fallback, std::span<const Named>
 
 Outcome read_bytes(std::size_t& bytes) {
   const std::string value = value_or("_MIN_BYTES", kMinBytes);
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bytes);
-  if (error == std::errc() && end == value.data() + value.size()) return {};
+  if (read_number(value, bytes)) return {};
   return no_value("_MIN_BYTES", value, "a whole number of bytes");
 }
 
 Outcome read_bound(double& bound) {
   const std::string value = value_or("_MAX_RELATIVE_ERROR", "0");
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), bound);
-  if (error == std::errc() && end == value.data() + value.size() && bound >= 0 && bound < 1) return {};
+  if (read_number(value, bound) && bound >= 0 && bound < 1) return {};
   return no_value("_MAX_RELATIVE_ERROR", value, "0, or a number above 0 and below 1");
 }
 
@@ -112,7 +101,7 @@ bool CompressionRule::takes(const Call& call) const {
 Outcome read_compression_rule(const std::string& name, CompressionRule& rule) {
   rule = {};
   CompressionRule read;
-  read.format = compression_of_environment("");
+  read.format = variable("TUTTI_NCCL_COMPRESS");
   TUTTI_NCCL_CHECK(read_bound(read.max_relative_error));
   if (!read.is_requested()) return {};
   if (!read.format.empty() && read.max_relative_error > 0)

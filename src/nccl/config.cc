@@ -68,8 +68,8 @@ Outcome choose_net(const char* requested, Settings& settings) {
   if (requested != nullptr && transport == nullptr)
     return invalid_argument("config.netName is \"" + std::string(requested) +
                             "\": pass Socket, IB or UCX, or leave it NULL");
-  const char* forced = transport_of_net(net_of_environment());
-  if (is_set("TUTTI_TRANSPORT")) return {};
+  const char* forced = transport_of_net(variable("NCCL_NET"));
+  if (!variable("TUTTI_TRANSPORT").empty()) return {};
   settings.tuning.transport = forced == nullptr ? transport : forced;
   return check_net(forced == nullptr ? "config.netName" : "NCCL_NET", settings.tuning.transport);
 }

@@ -1,44 +1,29 @@
 #include "src/nccl/environment.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
+
+#include "src/nccl/values.h"
 
 namespace tutti::nccl {
 namespace {
 
-std::string value_of(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 double number_of(const char* name, double fallback) {
-  const std::string value = value_of(name);
   double number = fallback;
-  std::from_chars(value.data(), value.data() + value.size(), number);
-  return number;
+  return read_number(variable(name), number) ? number : fallback;
 }
 
 }  // namespace
 
-std::string memory_of_environment() { return value_of("TUTTI_NCCL_MEMORY"); }
-
-std::string compression_of_environment(const std::string& rest) {
-  return value_of(("TUTTI_NCCL_COMPRESS" + rest).c_str());
+std::string variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? "" : value;
 }
-
-std::string log_of_environment(const char* name) { return value_of(name); }
-
-std::string net_of_environment() { return value_of("NCCL_NET"); }
 
 bool rdma_is_disabled() {
-  const std::string own = value_of("TUTTI_IB_DISABLE");
-  return (own.empty() ? value_of("NCCL_IB_DISABLE") : own) == "1";
+  const std::string own = variable("TUTTI_IB_DISABLE");
+  return (own.empty() ? variable("NCCL_IB_DISABLE") : own) == "1";
 }
-
-std::string fallback_of_environment() { return value_of("TUTTI_NCCL_FALLBACK"); }
-
-bool is_set(const char* name) { return !value_of(name).empty(); }
 
 // Communicators are not created if one of the variables is invalid.
 std::int64_t timeout_ms_of_environment() {
@@ -47,17 +32,14 @@ std::int64_t timeout_ms_of_environment() {
 }
 
 std::optional<int> blocking_of_environment() {
-  const std::string value = value_of("NCCL_COMM_BLOCKING");
+  const std::string value = variable("NCCL_COMM_BLOCKING");
   if (value != "0" && value != "1") return std::nullopt;
   return value == "1" ? 1 : 0;
 }
 
 std::optional<int> ctas_of_environment(const char* name) {
-  const std::string value = value_of(name);
   int ctas = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), ctas);
-  if (error != std::errc() || end != value.data() + value.size() || ctas < 1) return std::nullopt;
-  return ctas;
+  return read_number(variable(name), ctas) && ctas >= 1 ? std::optional(ctas) : std::nullopt;
 }
 
 }  // namespace tutti::nccl

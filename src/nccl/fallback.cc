@@ -71,7 +71,7 @@ Outcome FallbackLibrary::find(FallbackLibrary*& library) {
   static std::mutex& mutex = *new std::mutex;  // Never destroyed, because threads may run while the process ends.
   static auto& libraries = *new std::map<std::string, std::unique_ptr<FallbackLibrary>>;
   library = nullptr;
-  const std::string path = fallback_of_environment();
+  const std::string path = variable(kVariable);
   if (path.empty()) return {};
   const std::lock_guard lock(mutex);
   std::unique_ptr<FallbackLibrary>& known = libraries[path];

@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kCuda = "cuda";
 constexpr int kNoTimeout = -1;
 
-bool is_host() { return memory_of_environment() == kHostMemory; }
+bool is_host() { return variable("TUTTI_NCCL_MEMORY") == kHostMemory; }
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Outcome check_memory() {
 Outcome current_device(int& device) {
   device = 0;
   if (is_host()) return {};
-  const std::string memory = memory_of_environment();
+  const std::string memory = variable("TUTTI_NCCL_MEMORY");
   if (!memory.empty() && memory != kCuda) {
     return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory + "\", but must be cuda, the default, or host");
   }
@@ -41,8 +41,8 @@ tutti_comm_options options_for(const Settings& settings) {
   if (!settings.name.empty()) options.name = settings.name.c_str();
   options.memory = settings.memory.c_str();
   options.tuning = &settings.tuning;
-  if (!is_set("TUTTI_TIMEOUT_MS")) options.timeout_ms = kNoTimeout;
-  if (!is_set("TUTTI_INIT_TIMEOUT_MS")) options.init_timeout_ms = kNoTimeout;
+  if (variable("TUTTI_TIMEOUT_MS").empty()) options.timeout_ms = kNoTimeout;
+  if (variable("TUTTI_INIT_TIMEOUT_MS").empty()) options.init_timeout_ms = kNoTimeout;
   return options;
 }
 
