@@ -1,9 +1,22 @@
 #include "src/communicator/peers/rank_device_memory.h"
 
+#include <algorithm>
+#include <bit>
+#include <utility>
+
 #include "transports/lay_lane.h"
 
 namespace tutti {
 namespace {
+
+// Suffices for most communicators, because further allocations may wait for the device.
+constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
+constexpr std::size_t kMaxReused = std::size_t{2} << 20;  // Retired memory from this size on is not reused.
+constexpr std::size_t kMinReused = 256;
+
+std::size_t class_of(std::size_t bytes) {
+  return static_cast<std::size_t>(std::countr_zero(std::bit_ceil(std::max(bytes, kMinReused)))) - 8;
+}
 
 struct Registry {
   std::mutex mutex;
@@ -34,7 +47,10 @@ std::shared_ptr<RankDeviceMemory> RankDeviceMemory::find(std::uint64_t number) {
   return found == all.memories.end() ? nullptr : found->second.lock();
 }
 
-RankDeviceMemory::~RankDeviceMemory() { free_exported_lanes(); }
+RankDeviceMemory::~RankDeviceMemory() {
+  free_exported_lanes();
+  for (std::byte* chunk : chunks_) device_->recycle(chunk);
+}
 
 void RankDeviceMemory::retain_exported_lanes() {
   const std::lock_guard lock(mutex_);
@@ -61,47 +77,73 @@ Result<LanePair> RankDeviceMemory::lane(const LaneSpec& spec) {
   const std::lock_guard lock(mutex_);
   const auto known = lanes_.find(spec);
   if (known != lanes_.end()) return known->second;
-  std::byte* memory = TUTTI_TRY(arena_.allocate(kControlBytes + slots_bytes(spec)));
+  std::byte* memory = TUTTI_TRY(cut(kControlBytes + slots_bytes(spec)));
   return lanes_[spec] = lay_lane(spec, memory, memory + kControlBytes);
 }
 
 Result<AddressRecord*> RankDeviceMemory::records() {
   const std::lock_guard lock(mutex_);
   if (records_ == nullptr) {
-    std::byte* memory = TUTTI_TRY(arena_.allocate(kRecordsBytes));
+    std::byte* memory = TUTTI_TRY(cut(kRecordsBytes));
     records_ = reinterpret_cast<AddressRecord*>(memory);
   }
   return records_;
 }
 
+std::size_t RankDeviceMemory::bytes() const {
+  const std::lock_guard lock(mutex_);
+  return bytes_ + exported_bytes_;
+}
+
+Status RankDeviceMemory::reserve_chunk(std::size_t bytes) {
+  if (bytes <= left_) return {};
+  const std::size_t chunk = std::max(bytes, kChunkBytes);
+  free_ = TUTTI_TRY(device_->allocate(chunk));
+  left_ = chunk;
+  chunks_.push_back(free_);
+  bytes_ += chunk;
+  return {};
+}
+
+Result<std::byte*> RankDeviceMemory::cut(std::size_t bytes) {
+  const std::size_t room = (bytes + kMinReused - 1) / kMinReused * kMinReused;
+  TUTTI_CHECK_OK(reserve_chunk(room));
+  left_ -= room;
+  return std::exchange(free_, free_ + room);
+}
+
 Status RankDeviceMemory::reserve(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  return arena_.reserve(bytes);
+  return reserve_chunk(bytes);
 }
 
 Result<std::byte*> RankDeviceMemory::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  return arena_.allocate(bytes);
+  return cut(bytes);
 }
 
+// Memory for reuse is allocated with the size of its class, so that all requests of the class can use it.
 Result<std::byte*> RankDeviceMemory::allocate_uncleared(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  return arena_.allocate_uncleared(bytes);
+  if (bytes >= kMaxReused) return cut(bytes);
+  const std::size_t which = class_of(bytes);
+  auto& retired = retired_[which];
+  const auto done =
+      std::find_if(retired.begin(), retired.end(), [this](const Retired& one) { return one.number < done_before_; });
+  if (done == retired.end()) return cut(kMinReused << which);
+  std::byte* memory = done->memory;
+  retired.erase(done);
+  return memory;
 }
 
 void RankDeviceMemory::retire(std::byte* memory, std::size_t bytes, std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  arena_.retire(memory, bytes, number);
+  if (memory != nullptr && bytes < kMaxReused) retired_[class_of(bytes)].push_back({memory, number});
 }
 
 void RankDeviceMemory::done_before(std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  arena_.done_before(number);
-}
-
-std::size_t RankDeviceMemory::bytes() const {
-  const std::lock_guard lock(mutex_);
-  return arena_.bytes() + exported_bytes_;
+  done_before_ = std::max(done_before_, number);
 }
 
 }  // namespace tutti

@@ -1,14 +1,18 @@
-// Device memory of one rank that peers use: lanes that the rank reads, and its address records. Peers in the same
-// process find it by number.
+// Device memory of one rank: a suballocator, and in its memory what peers use: lanes that the rank reads, and its
+// address records. Direct allocations are slow and large, and freeing them waits for the device. Peers in the same
+// process find the memory by number.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
-#include "src/communicator/peers/arena.h"
 #include "src/executor/thread_block/call.h"
+#include "src/executor/thread_block/device.h"
 #include "transports/transport.h"
 
 namespace tutti {
@@ -16,11 +20,11 @@ namespace tutti {
 inline constexpr std::uint32_t kMaxChannels = 64;
 inline constexpr std::size_t kRecordsBytes = 2 * kMaxChannels * sizeof(AddressRecord);
 
-// Thread-safe. Shared by the ranks that use it.
+// Thread-safe. Shared by the ranks that use it. Memory is freed with the last of them, when no thread block uses it.
 class RankDeviceMemory {
  public:
   // Does not allocate memory.
-  explicit RankDeviceMemory(const std::shared_ptr<Device>& device) : device_(device), arena_(device) {}
+  explicit RankDeviceMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
   ~RankDeviceMemory();
   RankDeviceMemory(const RankDeviceMemory&) = delete;
   RankDeviceMemory& operator=(const RankDeviceMemory&) = delete;
@@ -44,18 +48,38 @@ class RankDeviceMemory {
   void retain_exported_lanes();
   // Frees the exported lanes. No peer may have them open, or open them later.
   void free_exported_lanes();
-  // These functions forward to the arena of the rank.
-  Status reserve(std::size_t bytes);
+
+  std::size_t bytes() const;  // Bytes allocated from the device.
+  // Returns zeroed memory, aligned to 256 bytes.
   Result<std::byte*> allocate(std::size_t bytes);
+  // Allocates device memory for later calls of allocate().
+  Status reserve(std::size_t bytes);
+  // Like allocate(), but may return retired memory, with its old content.
   Result<std::byte*> allocate_uncleared(std::size_t bytes);
+  // Makes memory available to allocate_uncleared() once call `number` is known to be done; see done_before().
   void retire(std::byte* memory, std::size_t bytes, std::uint64_t number);
+  // Reports that all calls before `number` are done.
   void done_before(std::uint64_t number);
-  std::size_t bytes() const;
 
  private:
+  struct Retired {
+    std::byte* memory;
+    std::uint64_t number;
+  };
+  static constexpr std::size_t kClasses = 14;  // Size classes of retired memory: 256 bytes to 2 MiB.
+
+  // Call these with the lock held.
+  Status reserve_chunk(std::size_t bytes);
+  Result<std::byte*> cut(std::size_t bytes);
+
   const std::shared_ptr<Device> device_;
   mutable std::mutex mutex_;
-  DeviceArena arena_;
+  std::vector<std::byte*> chunks_;  // Allocations of the device. The last one has `left_` bytes from `free_` on.
+  std::byte* free_ = nullptr;
+  std::size_t left_ = 0;
+  std::size_t bytes_ = 0;
+  std::uint64_t done_before_ = 0;
+  std::array<std::vector<Retired>, kClasses> retired_;
   std::map<LaneSpec, LanePair> lanes_;
   AddressRecord* records_ = nullptr;
   std::byte* exported_ = nullptr;
