@@ -60,11 +60,9 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_trial(co
   return prepare_collective(call, options, &candidates.front().choice);
 }
 
+// Graphs may replay a captured call, so its device memory is not reused.
 void DeviceCallPreparer::retire(std::unique_ptr<PreparedDeviceCall> prepared) {
-  if (prepared->replayed) {
-    replayed_.push_back(std::move(prepared));
-    return;
-  }
+  if (prepared->replayed) return;
   peers_.own_memory().retire(prepared->memory, prepared->memory_bytes, prepared->latest);
   peers_.own_memory().retire(prepared->workspace, prepared->workspace_bytes, prepared->latest);
 }

@@ -75,7 +75,6 @@ class DeviceCallPreparer {
   DeviceLinks links_;
   DevicePlans plans_;
   std::unique_ptr<DeviceAutotuning> autotuning_;
-  std::vector<std::unique_ptr<PreparedDeviceCall>> replayed_;  // Graphs may replay them, so they live until the end.
   const AddressExchange* exchange_ = nullptr;
 };
 
