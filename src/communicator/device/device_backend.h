@@ -105,7 +105,7 @@ class DeviceBackend final : public Backend {
   DeviceBackend(Communicator& communicator, PeerSet peers);
   const Board& board() const { return control_->membership.board; }
   RankDeviceMemory& own_memory() const { return peers_.own_memory(); }
-  void forget();
+  void lose();
   Status set_up_device();
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.
   // Numbers a collective and shows it to the other ranks. Fails if ranks pass different windows.

@@ -1,9 +1,7 @@
 // Creation and destruction of backends on devices.
 #include <unistd.h>
 
-#include <list>
-#include <mutex>
-#include <tuple>
+#include <atomic>
 #include <utility>
 
 #include "src/communicator/device/device_backend.h"
@@ -14,20 +12,19 @@
 namespace tutti {
 namespace {
 
-// State that a device may still use, such as the board. It is leaked rather than freed.
-struct Lost {
+// State that the device may still use, such as the board, and that only the parent of a fork() may free.
+struct LostBackend {
   PeerSet peers;
   std::shared_ptr<ControlPlane> control;
   std::unique_ptr<TimeSlicedLauncher> launcher;
+  DeviceCallOrder order;
   std::unique_ptr<Proxy> proxy;
   std::unique_ptr<KernelReports> reports;
+  std::unique_ptr<DeviceAutotuning> autotuning;
+  LostBackend* next;
 };
-void lose(Lost parts) {
-  static std::mutex& mutex = *new std::mutex;
-  static auto& lost = *new std::list<Lost>;
-  const std::lock_guard lock(mutex);
-  lost.push_back(std::move(parts));
-}
+// Keeps leaked state reachable. Not guarded by a mutex, which a child of fork() may find locked.
+constinit std::atomic<LostBackend*> lost = nullptr;
 
 }  // namespace
 
@@ -65,19 +62,27 @@ DeviceBackend::DeviceBackend(Communicator& communicator, PeerSet peers)
       preparer_(communicator, peers_, windows_),
       jobs_(rank_, peers_, windows_, order_) {}
 
-// In a child of fork(), leaks everything: the threads do not exist there, their locks may be held forever, and the
-// child must not use the device or the board.
-void DeviceBackend::forget() {
-  (void)source_.release();
-  (void)new auto(std::tuple(std::move(peers_), control_, std::move(launcher_), std::move(order_),
-                            monitor_.release_proxy(), std::move(reports_), std::move(preparer_.autotuning())));
+// Leaks all state that others may still use.
+void DeviceBackend::lose() {
+  auto* leaked = new LostBackend{std::move(peers_),
+                                 control_,
+                                 std::move(launcher_),
+                                 std::move(order_),
+                                 monitor_.release_proxy(),
+                                 std::move(reports_),
+                                 std::move(preparer_.autotuning()),
+                                 lost};
+  while (!lost.compare_exchange_weak(leaked->next, leaked)) {
+  }
 }
 
 // Thread blocks read host memory until they have ended, which happens soon after a failure. Memory that this rank's
-// calls may still use is leaked. Memory that only peers may have open is kept until they close it.
+// calls may still use is leaked. Memory that only peers may have open is kept until they close it. A child of fork()
+// leaks everything: the threads do not exist there, their locks may be held forever, and it must not use the device.
 DeviceBackend::~DeviceBackend() {
   if (process_ != ::getpid()) {
-    forget();
+    (void)source_.release();
+    lose();
     return;
   }
   if (reports_ != nullptr) wait_for_remote_access();
@@ -87,7 +92,7 @@ DeviceBackend::~DeviceBackend() {
   source_.reset();
   if (reports_ != nullptr && !over) {
     monitor_.stop_polling();
-    lose({std::move(peers_), control_, std::move(launcher_), monitor_.release_proxy(), std::move(reports_)});
+    lose();
     return;
   }
   monitor_.drain();
