@@ -15,7 +15,6 @@
 #include "src/base/duration.h"
 #include "src/base/pages.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
 namespace {
@@ -39,10 +38,11 @@ Result<std::unique_ptr<TimeSlicedLauncher>> TimeSlicedLauncher::make(std::shared
   std::unique_ptr<TimeSlicedLauncher> made(new TimeSlicedLauncher(std::move(device), control));
   made->event_ = TUTTI_TRY(made->device_->make_event());
   const std::size_t pages = round_up(sizeof(Mailbox), mapped_page_bytes());
-  made->memory_ = TUTTI_TRY(Segment::create("tutti-time-slices", pages));
-  made->memory_.close_descriptor();
-  new (made->memory_.data()) Mailbox{};
-  made->mapped_ = TUTTI_TRY(made->device_->map_host(made->memory_.data(), pages));
+  Segment memory = TUTTI_TRY(Segment::create("tutti-time-slices", pages));
+  memory.close_descriptor();
+  new (memory.data()) Mailbox{};
+  made->memory_ = std::make_unique<MappedSegment>(made->device_, std::move(memory));
+  made->mailbox_on_device_ = reinterpret_cast<Mailbox*>(TUTTI_TRY(made->memory_->map(0, pages)));
   made->queue_ = TUTTI_TRY(made->device_->make_queue());
   return made;
 }
@@ -52,9 +52,6 @@ TimeSlicedLauncher::~TimeSlicedLauncher() {
   stream_server_.reset();
   stop_launcher();
   if (queue_ != nullptr) device_->drop_queue(queue_);
-  if (mapped_.host == nullptr) return;
-  auto mailbox = std::make_shared<Segment>(std::move(memory_));  // Shared, because std::function must be copyable.
-  free_when_idle([device = device_, mailbox = std::move(mailbox), mapped = mapped_] { device->unmap_host(mapped); });
 }
 
 Status TimeSlicedLauncher::start() {
@@ -71,7 +68,7 @@ Result<TimeSlicedLauncher::Request*> TimeSlicedLauncher::add_request(const Devic
   request->kind = kind;
   for (std::uint32_t i = 0; i < launch.count; ++i) {
     BatchCall& call = request->launch.batch.calls[i];
-    call.watch.progress = mailbox_on_device().blocks + request->thread_blocks;
+    call.watch.progress = mailbox_on_device_->blocks + request->thread_blocks;
     request->thread_blocks += call.channels;
     const auto timeout_ns = static_cast<std::int64_t>(call.watch.timeout_ns);
     if (request->timeout_ns == 0 || (timeout_ns != 0 && timeout_ns < request->timeout_ns))
@@ -102,13 +99,13 @@ void TimeSlicedLauncher::remove_request(const Request& request) {
 
 Status TimeSlicedLauncher::request(const DeviceLaunch& launch, RequestKind kind, DeviceStream stream) {
   const Request* added = TUTTI_TRY(add_request(launch, kind));
-  Status requested = device_->put_word(&mailbox_on_device().requested, added->number, stream);
+  Status requested = device_->put_word(&mailbox_on_device_->requested, added->number, stream);
   if (!requested.ok()) remove_request(*added);
   return requested;
 }
 
 Status TimeSlicedLauncher::hold(DeviceStream stream) {
-  return device_->hold_until(&mailbox_on_device().requested, 0, stream);
+  return device_->hold_until(&mailbox_on_device_->requested, 0, stream);
 }
 
 void TimeSlicedLauncher::close() {

@@ -17,9 +17,9 @@
 
 #include "src/base/service_thread.h"
 #include "src/communicator/device/prepared_call.h"
+#include "src/communicator/peers/mapped_segment.h"
 #include "src/communicator/waiting/control_plane.h"
 #include "src/executor/thread_block/device.h"
-#include "transports/shm/segment.h"
 
 namespace tutti {
 
@@ -69,8 +69,7 @@ class TimeSlicedLauncher {
   TimeSlicedLauncher(std::shared_ptr<Device> device, ControlPlane& control)
       : device_(std::move(device)), control_(control) {}
 
-  Mailbox& mailbox() const { return *reinterpret_cast<Mailbox*>(memory_.data()); }
-  Mailbox& mailbox_on_device() const { return *reinterpret_cast<Mailbox*>(mapped_.device); }
+  Mailbox& mailbox() const { return *reinterpret_cast<Mailbox*>(memory_->data()); }
   Result<Request*> add_request(const DeviceLaunch& launch, RequestKind kind);
   void remove_request(const Request& request);
 
@@ -96,8 +95,8 @@ class TimeSlicedLauncher {
 
   const std::shared_ptr<Device> device_;
   ControlPlane& control_;
-  Segment memory_;  // A Mailbox, padded to whole pages.
-  HostMemory mapped_;
+  std::unique_ptr<MappedSegment> memory_;  // A Mailbox, padded to whole pages.
+  Mailbox* mailbox_on_device_ = nullptr;
   std::atomic<bool> failed_{false};  // A thread block failed, and reported why.
   DeviceStream queue_ = nullptr;
   std::unique_ptr<DeviceEvent> event_;  // After the latest launch.

@@ -60,7 +60,7 @@ void PeerSet::follow(const Routes& table) {
 }
 
 Status PeerSet::use_host_memory(Segment memory) {
-  in_host_ = std::make_unique<HostLanes>(own_memory().shared_device(), std::move(memory));
+  in_host_ = std::make_unique<MappedSegment>(own_memory().shared_device(), std::move(memory));
   const auto region = [this](Rank writer, Rank reader) -> Result<PairLanes> {
     const std::size_t at = routes_.host_pairs_before(writer, reader) * budget_.bytes;
     return PairLanes(TUTTI_TRY(in_host_->map(at, budget_.bytes)), budget_.bytes);

@@ -6,8 +6,8 @@
 
 #include "src/communicator/call/hosts.h"
 #include "src/communicator/communicator.h"
-#include "src/communicator/peers/host_lanes.h"
 #include "src/communicator/peers/lane_placement.h"
+#include "src/communicator/peers/mapped_segment.h"
 #include "src/communicator/peers/pair_lanes.h"
 #include "src/communicator/peers/rank_device_memory.h"
 #include "src/communicator/peers/remote_lanes.h"
@@ -127,7 +127,9 @@ class PeerSet {
   std::vector<File> files_;              // By rank: file descriptors of other processes' memory, until it is opened.
   std::vector<std::byte*> opened_;       // By rank: opened memory of other processes; null: none.
   std::vector<AddressRecord*> records_;  // By rank: records in this memory.
-  std::unique_ptr<HostLanes> in_host_;
+  // Lanes between devices that cannot access each other. The ranks of a host share the segment, and each maps the pages
+  // of its own pairs.
+  std::unique_ptr<MappedSegment> in_host_;
   std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
   std::vector<Rank> other_processes_;                      // Ranks of this host in other processes.
   Rank foreign_ = 0;                                       // Ranks in other processes, or on other hosts.
