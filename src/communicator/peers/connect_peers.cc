@@ -162,7 +162,6 @@ Status PeerSet::learn_peers(const PeerInfos& infos) {
       return remote_error("rank " + std::to_string(peer) + " has gone while the ranks connected their devices");
     if (info.failed != 0)
       return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
-    if (!reached) ++foreign_;
     shares_device_ = shares_device_ || (peer != self_ && info.device == infos[self_].device);
     if (family_ == 0 && info.is_here()) family_ = info.memory;
     time_sliced_ = time_sliced_ || std::any_of(infos.begin(), infos.end(), [&](const PeerInfo& other) {

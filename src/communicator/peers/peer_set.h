@@ -43,7 +43,6 @@ class PeerSet {
   // Device memory of another rank in this process.
   RankDeviceMemory& memory_of(Rank rank) const { return *memories_[rank]; }
   bool is_here(Rank rank) const { return memories_[rank] != nullptr; }
-  bool all_in_process() const { return foreign_ == 0; }
   // True if ranks of this host in other processes may have this rank's memory open.
   bool has_other_processes() const { return !other_processes_.empty(); }
   bool each_in_its_own_process() const { return own_process_; }
@@ -132,7 +131,6 @@ class PeerSet {
   std::unique_ptr<MappedSegment> in_host_;
   std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
   std::vector<Rank> other_processes_;                      // Ranks of this host in other processes.
-  Rank foreign_ = 0;                                       // Ranks in other processes, or on other hosts.
   bool one_device_ = false, time_sliced_ = false, own_process_ = false, shares_device_ = false;
   bool keeps_lines_whole_ = false;
   std::uint32_t thread_blocks_ = 0;
