@@ -35,10 +35,9 @@ Result<LaneState*> DeviceLinks::end(const LaneSpec& spec, const Wanted& wanted) 
     known = std::make_unique<End>();
     known->spec = spec;
     known->forward = forward;
-    known->state.view = view_of(pair, forward);
-    by_state_[&known->state] = known.get();
+    known->view = view_of(pair, forward);
   }
-  return &known->state;
+  return known.get();
 }
 
 Result<std::vector<LaneState*>> DeviceLinks::upload_ends(std::span<const std::span<LaneState* const>> ends,
@@ -52,8 +51,8 @@ Result<std::vector<LaneState*>> DeviceLinks::upload_ends(std::span<const std::sp
   std::size_t most = 0;
   for (std::uint32_t channel = 0; channel < channels; ++channel) {
     most = std::max(most, ends[channel % ends.size()].size());
-    for (const LaneState* state : ends[channel % ends.size()]) {
-      End& end = *by_state_.at(state);
+    for (LaneState* state : ends[channel % ends.size()]) {
+      End& end = *static_cast<End*>(state);
       if (end.by_channel.size() <= channel) end.by_channel.resize(channel + 1);
       if (end.by_channel[channel] != nullptr) continue;
       const LanePair pair = TUTTI_TRY(peers_.lane(on_channel(end.spec, channel)));
@@ -70,7 +69,8 @@ Result<std::vector<LaneState*>> DeviceLinks::upload_ends(std::span<const std::sp
   std::vector<LaneState*> table(most * channels);
   for (std::uint32_t channel = 0; channel < channels; ++channel) {
     const std::span<LaneState* const> own = ends[channel % ends.size()];
-    for (std::size_t i = 0; i < own.size(); ++i) table[channel * most + i] = by_state_.at(own[i])->by_channel[channel];
+    for (std::size_t i = 0; i < own.size(); ++i)
+      table[channel * most + i] = static_cast<End*>(own[i])->by_channel[channel];
   }
   return table;
 }

@@ -45,9 +45,9 @@ class DeviceLinks {
                                               std::uint32_t channels);
 
  private:
-  struct End {
-    LaneState state;  // First member: an end is identified by this address.
-    LaneSpec spec;    // On channel 0, or on the first channel of messages.
+  // Plans identify an end by the address of its state.
+  struct End : LaneState {
+    LaneSpec spec;  // On channel 0, or on the first channel of messages.
     bool forward = true;
     std::vector<LaneState*> by_channel;  // In device memory; null: not uploaded yet.
   };
@@ -57,7 +57,6 @@ class DeviceLinks {
   Rank self_;
   PeerSet& peers_;
   std::map<Key, std::unique_ptr<End>> ends_;
-  std::map<const LaneState*, End*> by_state_;
 };
 
 }  // namespace tutti
