@@ -28,34 +28,36 @@ void add_ways(const std::shared_ptr<Device>& device, std::vector<std::string>& l
   if (!requested) list.push_back(name + ": " + through_host(std::move(none).status().message()));
 }
 
+// Calls `visit` with each device; with null and the reason if it cannot be used.
+template <typename Visit>
+void for_each_device(Visit&& visit) {
+  for (int ordinal = 0;; ++ordinal) {
+    Result<std::shared_ptr<Device>> device = find_device(ordinal);
+    const std::shared_ptr<Device> usable = device.ok() ? device.value() : nullptr;
+    const Status why = std::move(device).status();
+    if (why.code() == Code::invalid_argument) return;  // Past the last device.
+    visit(usable, why);
+  }
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> list_devices() {
   TUTTI_TRY(current_device());  // Returns the reason if there is no device.
   std::vector<std::string> list;
-  for (int ordinal = 0;; ++ordinal) {
-    Result<std::shared_ptr<Device>> device = find_device(ordinal);
-    if (device.ok()) {
-      list.push_back(device.value()->traits().name);
-      continue;
-    }
-    const Status status = std::move(device).status();
-    if (status.code() == Code::invalid_argument) return list;  // Past the last device.
-    list.push_back(status.message());
-  }
+  for_each_device([&](const std::shared_ptr<Device>& device, const Status& why) {
+    list.push_back(device != nullptr ? device->traits().name : why.message());
+  });
+  return list;
 }
 
 std::vector<std::string> list_gpudirect() {
   std::vector<std::string> list;
   if (!current_device().ok()) return list;
-  for (int ordinal = 0;; ++ordinal) {
-    Result<std::shared_ptr<Device>> device = find_device(ordinal);
-    if (device.ok()) {
-      add_ways(device.value(), list);
-    } else if (std::move(device).status().code() == Code::invalid_argument) {
-      return list;
-    }
-  }
+  for_each_device([&](const std::shared_ptr<Device>& device, const Status&) {
+    if (device != nullptr) add_ways(device, list);
+  });
+  return list;
 }
 
 }  // namespace tutti
