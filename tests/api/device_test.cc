@@ -90,9 +90,8 @@ class Left {
  public:
   explicit Left(std::size_t bytes) {
     const auto rank_memory = std::make_shared<RankDeviceMemory>(find_device().value());
-    DeviceHandle handle;
     File file;
-    EXPECT_TRUE(rank_memory->allocate_exported_lanes(bytes, handle, file).ok());
+    EXPECT_TRUE(rank_memory->allocate_exported_lanes(bytes, file).ok());
     keep_until_all_have_left(rank_memory, board_);
   }
   void all_leave() const {
@@ -126,9 +125,8 @@ TEST_F(DeviceApi, DestroyReclaimsDeferredFrees) {
 // Rank 0 has failed, so its thread blocks may still use the memory after their stream is released.
 TEST_F(DeviceApi, KeepsMemory_WhileAnotherRankOfProcessHoldsIt) {
   const auto rank_memory = std::make_shared<RankDeviceMemory>(find_device().value());
-  DeviceHandle handle;
   File file;
-  ASSERT_TRUE(rank_memory->allocate_exported_lanes(1 << 20, handle, file).ok());
+  ASSERT_TRUE(rank_memory->allocate_exported_lanes(1 << 20, file).ok());
   const Board board = Board::create(2).value();
   board.fail(0, aborted_error("rank 0 aborted"));
   keep_until_all_have_left(rank_memory, board);

@@ -53,11 +53,10 @@ TEST_P(DeviceTest, ReusesFreedBlockOfSameSize) {
 
 TEST_P(DeviceTest, DoesNotReuseMemoryThatWasSetAside) {
   constexpr std::size_t kBytes = 70'000;
-  File file;
-  std::byte* shared = device().allocate_shared(kBytes, file).value();
+  std::byte* shared = device().allocate_shared(kBytes).value();
   std::byte* plain = device().allocate(kBytes).value();
   for (std::byte* memory : {shared, plain}) device().set_aside(memory);
-  std::byte* const others[] = {device().allocate_shared(kBytes, file).value(), device().allocate(kBytes).value()};
+  std::byte* const others[] = {device().allocate_shared(kBytes).value(), device().allocate(kBytes).value()};
   for (std::byte* memory : others) {
     EXPECT_TRUE(memory != shared && memory != plain);
     device().free(memory);

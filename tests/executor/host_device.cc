@@ -202,50 +202,38 @@ struct HostHandle {
   std::uint64_t bytes = 0;
 };
 
-Result<std::byte*> HostDevice::allocate_shared(std::size_t bytes, File& file) {
-  std::byte* memory = TUTTI_TRY(memory_.take({bytes, options_.shares_by_file}));
-  if (options_.shares_by_file) file = TUTTI_TRY(memory_.file_of(memory));
-  return memory;
-}
-
-Result<DeviceHandle> HostDevice::handle_of(std::byte* memory) {
-  const auto range = memory_.find(memory, 0);
-  if (!range || range->begin != memory) return invalid_argument("no memory of this device begins there");
-  const HostHandle named = {::getpid(), range->descriptor, traits_.ordinal, 0, range->bytes};
-  DeviceHandle handle = {};
-  std::memcpy(handle.data(), &named, sizeof named);
-  return handle;
-}
-
-Result<DeviceFileShare> HostDevice::file_share_of(std::byte* memory, std::size_t bytes) {
-  const auto range = memory_.find(memory, bytes);
-  if (!range || !range->shared) return DeviceFileShare();
-  return DeviceFileShare{TUTTI_TRY(memory_.file_of(range->begin)), range->bytes,
-                         static_cast<std::uint64_t>(memory - range->begin)};
+Result<std::byte*> HostDevice::allocate_shared(std::size_t bytes) {
+  return memory_.take({bytes, options_.shares_by_file});
 }
 
 // As on a GPU, memory with a file has no handle.
-Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes) {
+Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes, File& file) {
   const auto range = memory_.find(memory, bytes);
-  if (range && range->shared) return invalid_argument("it is opened through a file");
   if (!range) return invalid_argument("it is not in the memory of " + traits_.name);
-  return DeviceShare{TUTTI_TRY(handle_of(range->begin)), static_cast<std::uint64_t>(memory - range->begin)};
+  DeviceShare share = {.offset = static_cast<std::uint64_t>(memory - range->begin)};
+  if (range->shared) {
+    file = TUTTI_TRY(memory_.file_of(range->begin));
+    share.file_bytes = range->bytes;
+    return share;
+  }
+  const HostHandle named = {::getpid(), range->descriptor, traits_.ordinal, 0, range->bytes};
+  std::memcpy(share.handle.data(), &named, sizeof named);
+  return share;
 }
 
-Result<std::byte*> HostDevice::open(const DeviceHandle& handle) {
+Result<std::byte*> HostDevice::open(const DeviceShare& share, const File& file) {
+  if (share.by_file()) {
+    File own(::dup(file.get()));
+    if (!own) return system_error("duplicate a descriptor");
+    return adopt(std::move(own), share.file_bytes);
+  }
   HostHandle named;
-  std::memcpy(&named, handle.data(), sizeof named);
+  std::memcpy(&named, share.handle.data(), sizeof named);
   TUTTI_CHECK_OK(check_reach(named.ordinal));
   const std::string path = "/proc/" + std::to_string(named.process) + "/fd/" + std::to_string(named.descriptor);
-  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file) return system_error("open " + path);
-  return adopt(std::move(file), named.bytes);
-}
-
-Result<std::byte*> HostDevice::open(const File& file, std::size_t bytes) {
-  File own(::dup(file.get()));
-  if (!own) return system_error("duplicate a descriptor");
-  return adopt(std::move(own), bytes);
+  File opened(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!opened) return system_error("open " + path);
+  return adopt(std::move(opened), named.bytes);
 }
 
 Result<std::byte*> HostDevice::adopt(File file, std::size_t bytes) {

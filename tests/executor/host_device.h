@@ -22,7 +22,7 @@ struct HostDeviceOptions {
   std::size_t memory_bytes = std::size_t{1} << 30;  // Total memory of allocate().
   std::uint64_t unreachable = 0;  // Bit k: device k has no peer access, and its memory cannot be opened.
   DeviceDistance distance = {};   // Distance to all other devices.
-  bool shares_by_file = false;    // allocate_shared() returns a file.
+  bool shares_by_file = false;    // allocate_shared() returns memory with a file.
   ComputeSharing sharing = ComputeSharing::all_processes;
   std::uint32_t queues = ~0U;        // Value in traits(). Streams of the emulator always run concurrently.
   int launch_lock = -1;              // If `sharing` is none: file that all processes lock to run one launch at a time.
@@ -74,12 +74,9 @@ class HostDevice final : public Device {
   Result<File> dma_buf_of(std::byte* memory, std::size_t bytes) override;
   DeviceDistance distance_to(const DeviceIdentity&) const override { return options_.distance; }
   Status reach(const Device& peer) override;
-  Result<std::byte*> allocate_shared(std::size_t bytes, File& file) override;
-  Result<DeviceHandle> handle_of(std::byte* memory) override;
-  Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) override;
-  Result<DeviceFileShare> file_share_of(std::byte* memory, std::size_t bytes) override;
-  Result<std::byte*> open(const DeviceHandle& handle) override;
-  Result<std::byte*> open(const File& file, std::size_t bytes) override;
+  Result<std::byte*> allocate_shared(std::size_t bytes) override;
+  Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file) override;
+  Result<std::byte*> open(const DeviceShare& share, const File& file) override;
   void close(std::byte* memory) override;
   Result<std::unique_ptr<DeviceEvent>> make_event() override;
   Result<std::unique_ptr<DeviceTimer>> make_timer() override;

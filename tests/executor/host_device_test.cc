@@ -185,15 +185,17 @@ TEST_P(GpuEmulatorTest, ReportsMemoryThatIsTooSmall) {
 
 TEST_F(GpuEmulator, SharesMemory_FromAnyOfItsBytes) {
   std::byte* memory = device_.allocate(300).value();
-  const DeviceShare share = device_.share_of(memory + 100, 200).value();
+  File file;
+  const DeviceShare share = device_.share_of(memory + 100, 200, file).value();
+  EXPECT_FALSE(share.by_file() || file);
   EXPECT_EQ(share.offset, 100U);
   memory[100] = std::byte{42};
-  std::byte* opened = device_.open(share.handle).value();
+  std::byte* opened = device_.open(share, file).value();
   EXPECT_EQ(opened[share.offset], std::byte{42});
   device_.close(opened);
   std::byte elsewhere{};
-  EXPECT_FALSE(device_.share_of(memory + 100, 201).ok());
-  EXPECT_FALSE(device_.share_of(&elsewhere, 1).ok());
+  EXPECT_FALSE(device_.share_of(memory + 100, 201, file).ok());
+  EXPECT_FALSE(device_.share_of(&elsewhere, 1, file).ok());
   device_.free(memory);
 }
 

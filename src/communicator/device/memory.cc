@@ -9,12 +9,11 @@ namespace {
 
 // If the device lacks memory, frees memory of ended communicators and of the device's cache, and retries.
 Result<std::byte*> take(const std::shared_ptr<Device>& device, std::size_t bytes) {
-  File file;  // Exported again when the memory becomes a window.
-  Result<std::byte*> memory = device->allocate_shared(bytes, file);
+  Result<std::byte*> memory = device->allocate_shared(bytes);
   if (memory.ok()) return memory;
   run_deferred_frees();
   free_when_idle([device] { device->free_kept(); });
-  return device->allocate_shared(bytes, file);
+  return device->allocate_shared(bytes);
 }
 
 }  // namespace

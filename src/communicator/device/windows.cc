@@ -49,36 +49,26 @@ Result<const AddressExchange*> DeviceWindows::make_exchange(const KernelReports&
 
 // A rank's buffer of a window, as published to the other ranks.
 struct DeviceWindows::WindowInfo {
-  std::uint64_t address = 0;    // For ranks of the same process.
-  DeviceShare share;            // For ranks of other processes. The offset applies to files, too.
-  std::uint64_t allocated = 0;  // Size of the allocation behind a file.
+  std::uint64_t address = 0;  // For ranks of the same process.
+  DeviceShare share;          // For ranks of other processes.
   std::uint64_t bytes = 0;
   std::uint32_t promises = 0;
-  OpenedBy opened_by = OpenedBy::none;
+  std::uint32_t shared = 0;  // 1: other ranks can access it.
 };
 
-// Memory with a file has no handle. Other devices of this process can access both kinds.
+// Other devices of this process can access memory with a file, and memory with a handle.
 DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own, File& file) const {
   static_assert(sizeof(WindowInfo) == 104);
   WindowInfo info;
   info.address = reinterpret_cast<std::uint64_t>(own.memory);
   info.bytes = own.bytes;
   info.promises = own.promise == WindowPromise::symmetric ? 1 : 0;
-  info.opened_by = OpenedBy::handle;
+  info.shared = 1;
   if (peers_.on_one_device()) return info;
-  Device& device = peers_.own_memory().device();
-  auto by_file = device.file_share_of(own.memory, own.bytes);
-  if (by_file.ok() && by_file.value().file) {
-    info.opened_by = OpenedBy::file;
-    info.allocated = by_file.value().bytes;
-    info.share.offset = by_file.value().offset;
-    file = std::move(by_file.value().file);
-    return info;
-  }
-  auto share = device.share_of(own.memory, own.bytes);
-  info.opened_by = share.ok() ? OpenedBy::handle : OpenedBy::none;
+  auto share = peers_.own_memory().device().share_of(own.memory, own.bytes, file);
+  info.shared = share.ok() ? 1 : 0;
   if (share.ok()) info.share = share.value();
-  if (!share.ok()) notify(by_file.ok() ? std::move(share).status() : std::move(by_file).status());
+  if (!share.ok()) notify(std::move(share).status());
   return info;
 }
 
@@ -88,8 +78,7 @@ Status DeviceWindows::exchange_files(const std::vector<WindowInfo>& infos, const
     if (!peers_.is_here(peer)) TUTTI_CHECK_OK(control_.pass(peer, own.get()));
   }
   for (Rank peer = 0; peer < infos.size(); ++peer) {
-    if (!peers_.is_here(peer) && infos[peer].opened_by == OpenedBy::file)
-      files[peer] = TUTTI_TRY(control_.take_passed(peer));
+    if (!peers_.is_here(peer) && infos[peer].share.by_file()) files[peer] = TUTTI_TRY(control_.take_passed(peer));
   }
   return {};
 }
@@ -100,7 +89,7 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   const std::vector<WindowInfo>& infos = all.front();
   // A rank that communicates through host memory cannot access the other's records or buffers.
   const bool possible = !peers_.through_host() && std::all_of(infos.begin(), infos.end(), [](const WindowInfo& info) {
-    return info.promises != 0 && info.opened_by != OpenedBy::none;
+    return info.promises != 0 && info.shared != 0;
   });
   const std::uint32_t number = free_number();
   if (!possible || number == 0) return WindowHandle{0};
@@ -135,9 +124,7 @@ Status DeviceWindows::open(const std::vector<WindowInfo>& infos, const std::vect
       parts.push_back({infos[rank].address, infos[rank].bytes});
       continue;
     }
-    std::byte* memory =
-        TUTTI_TRY(infos[rank].opened_by == OpenedBy::file ? device.open(files[rank], infos[rank].allocated)
-                                                          : device.open(infos[rank].share.handle));
+    std::byte* memory = TUTTI_TRY(device.open(infos[rank].share, files[rank]));
     windows_[number].opened.push_back(memory);
     parts.push_back({reinterpret_cast<std::uint64_t>(memory) + infos[rank].share.offset, infos[rank].bytes});
   }

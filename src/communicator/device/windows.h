@@ -65,7 +65,6 @@ class DeviceWindows {
   Status compare(const CallRecord& ours, Rank peer, const CallRecord& theirs) const;
 
  private:
-  enum class OpenedBy : std::uint32_t { none, handle, file };  // How ranks of other processes open a buffer.
   struct WindowInfo;
   struct Window {
     WindowHandle handle = 0;  // 0: the number is free.

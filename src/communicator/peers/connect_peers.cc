@@ -36,11 +36,10 @@ struct PeerSet::PeerInfo {
   std::uint64_t memory = 0;   // Number of its RankDeviceMemory in the process.
   DeviceIdentity device = {};
   std::uint32_t thread_blocks = 0;
-  std::uint32_t failed = 0;  // 1: no memory for its exported lanes.
-  DeviceHandle exported = {};
+  std::uint32_t failed = 0;                                // 1: no memory for its exported lanes.
+  DeviceShare exported;                                    // Its exported lanes.
   ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
-  std::uint32_t by_file = 0;  // 1: its exported lanes are opened with a file that it has passed.
-  Rank driver = 0;            // First of the ranks that its thread drives.
+  Rank driver = 0;                                         // First of the ranks that its thread drives.
 
   bool is_here() const { return process == number_of_process(); }
   // True if the two ranks use their device in time slices.
@@ -52,7 +51,7 @@ struct PeerSet::PeerInfo {
 
 Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<Communicator*>& members,
                                               const std::shared_ptr<Device>& device) {
-  static_assert(sizeof(PeerInfo) == 120);
+  static_assert(sizeof(PeerInfo) == 128);
   Set set;
   std::vector<PeerInfos> infos;
   for (const Communicator* member : members)
@@ -101,8 +100,9 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
     set[i].find_other_processes(all[i]);
     if (set[i].other_processes_.empty()) continue;
     const std::size_t bytes = set[i].exported_bytes();
-    own[i][0].failed = set[i].own_memory().allocate_exported_lanes(bytes, own[i][0].exported, files[i]).ok() ? 0 : 1;
-    own[i][0].by_file = own[i][0].failed == 0 && files[i] ? 1 : 0;
+    const auto share = set[i].own_memory().allocate_exported_lanes(bytes, files[i]);
+    own[i][0].failed = share.ok() ? 0 : 1;
+    if (share.ok()) own[i][0].exported = share.value();
   }
   all = TUTTI_TRY(gather(members, own));
   return pass_files(members, set, all, files);
@@ -119,7 +119,7 @@ Status PeerSet::pass_files(const std::vector<Communicator*>& members, Set& set, 
                            const std::vector<File>& files) {
   constexpr Rank kAtOnce = 4;
   const PeerInfos& all = infos.front();
-  if (std::none_of(all.begin(), all.end(), [](const PeerInfo& info) { return info.by_file != 0; })) return {};
+  if (std::none_of(all.begin(), all.end(), [](const PeerInfo& info) { return info.exported.by_file(); })) return {};
   const Rank ranks = set.front().ranks();
   for (Rank first = 0; first < ranks; first += kAtOnce) {
     const Rank end = std::min(first + kAtOnce, ranks);
@@ -143,9 +143,9 @@ Status PeerSet::pass_file(Communicator& control, const File& file) {
 }
 
 Status PeerSet::take_files(Communicator& control, const PeerInfos& infos, Rank first, Rank end) {
-  files_.resize(infos.size());
   for (const Rank peer : other_processes_) {
-    if (peer >= first && peer < end && infos[peer].by_file != 0) files_[peer] = TUTTI_TRY(control.take_passed(peer));
+    if (peer >= first && peer < end && infos[peer].exported.by_file())
+      files_[peer] = TUTTI_TRY(control.take_passed(peer));
   }
   return {};
 }
@@ -269,8 +269,7 @@ Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::
     reached = device.reach(memory_of(peer).device());
     if (reached.ok()) return Route{LanePlacement::same_process, whole};
   } else {
-    const std::size_t bytes = exported_bytes() + kRecordsBytes;
-    auto opened = info.by_file != 0 ? device.open(files_[peer], bytes) : device.open(info.exported);
+    auto opened = device.open(info.exported, files_[peer]);
     if (opened.ok()) {
       opened_[peer] = opened.value();
       return Route{LanePlacement::ipc, whole};

@@ -15,6 +15,7 @@ PeerSet::PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> 
       memories_(control.ranks()),
       to_(control.ranks()),
       from_(control.ranks()),
+      files_(control.ranks()),
       opened_(control.ranks()),
       records_(control.ranks()),
       spans_hosts_(control.ranks()) {

@@ -65,12 +65,11 @@ void RankDeviceMemory::free_exported_lanes() {
 }
 
 // A separate allocation, because other processes open all of it.
-Status RankDeviceMemory::allocate_exported_lanes(std::size_t bytes, DeviceHandle& handle, File& file) {
-  exported_ = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes, file));
+Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes, File& file) {
+  exported_ = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes));
   exported_bytes_ = bytes + kRecordsBytes;
   records_ = reinterpret_cast<AddressRecord*>(exported_ + bytes);
-  if (!file) handle = TUTTI_TRY(device_->handle_of(exported_));
-  return {};
+  return device_->share_of(exported_, exported_bytes_, file);
 }
 
 Result<LanePair> RankDeviceMemory::lane(const LaneSpec& spec) {

@@ -40,9 +40,9 @@ class RankDeviceMemory {
   Result<LanePair> lane(const LaneSpec& spec);
   // Returns an array of kMaxChannels records per parity of the exchange: [channel * 2 + sequence % 2].
   Result<AddressRecord*> records();
-  // Allocates lanes for writers in other processes, followed by the records. Returns how to open them: by `file`, or by
-  // `handle` if `file` is empty.
-  Status allocate_exported_lanes(std::size_t bytes, DeviceHandle& handle, File& file);
+  // Allocates lanes for writers in other processes, followed by the records. Returns how to open them; see
+  // Device::share_of().
+  Result<DeviceShare> allocate_exported_lanes(std::size_t bytes, File& file);
   std::byte* exported_lanes() const { return exported_; }
   // Keeps the exported lanes allocated after a failure: calls of peers that begin later may still write to them.
   void retain_exported_lanes();

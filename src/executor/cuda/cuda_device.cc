@@ -127,8 +127,9 @@ Result<std::byte*> CudaDevice::allocate(std::size_t bytes) {
   return zeroed(TUTTI_TRY(memory_.take(bytes)), bytes);
 }
 
-Result<std::byte*> CudaDevice::allocate_shared(std::size_t bytes, File& file) {
+Result<std::byte*> CudaDevice::allocate_shared(std::size_t bytes) {
   const OnDevice here(ordinal_);
+  File file;  // Exported again by share_of().
   return zeroed(TUTTI_TRY(memory_.take_shared(bytes, file)), bytes);
 }
 
@@ -234,18 +235,10 @@ Status CudaDevice::reach(const Device& peer) {
   return {};
 }
 
-Result<DeviceHandle> CudaDevice::handle_of(std::byte* memory) {
-  const OnDevice here(ordinal_);
-  cudaIpcMemHandle_t named;
-  TUTTI_CHECK_OK(check(cudaIpcGetMemHandle(&named, memory), "cudaIpcGetMemHandle"));
-  DeviceHandle handle;
-  static_assert(sizeof named == sizeof handle);
-  std::memcpy(handle.data(), &named, sizeof named);
-  return handle;
-}
-
 // Memory pools and mapped ranges have no IPC handle, and other devices cannot access them without further calls.
-Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes) {
+Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes, File& file) {
+  DeviceShare share = TUTTI_TRY(memory_.share_of(memory, bytes, file));
+  if (share.by_file()) return share;
   const OnDevice here(ordinal_);
   cudaPointerAttributes attributes = {};
   TUTTI_CHECK_OK(check(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes"));
@@ -254,23 +247,25 @@ Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes) {
   CUdeviceptr allocation = 0;  // IPC handles name whole allocations.
   std::size_t allocated = 0;
   TUTTI_CHECK_OK(driver().address_range(&allocation, &allocated, as_address(memory)).during("asking " + traits_.name));
-  const std::size_t offset = as_address(memory) - allocation;
-  if (offset + bytes > allocated)
+  share.offset = as_address(memory) - allocation;
+  if (share.offset + bytes > allocated)
     return invalid_argument("it extends beyond its allocation of " + std::to_string(allocated) + " bytes");
-  return DeviceShare{TUTTI_TRY(handle_of(memory - offset)), offset};
+  cudaIpcMemHandle_t named;
+  TUTTI_CHECK_OK(check(cudaIpcGetMemHandle(&named, memory - share.offset), "cudaIpcGetMemHandle"));
+  static_assert(sizeof named == sizeof share.handle);
+  std::memcpy(share.handle.data(), &named, sizeof named);
+  return share;
 }
 
-Result<std::byte*> CudaDevice::open(const DeviceHandle& handle) {
+Result<std::byte*> CudaDevice::open(const DeviceShare& share, const File& file) {
   const OnDevice here(ordinal_);
   std::byte* memory = nullptr;
-  TUTTI_CHECK_OK(check(foreign_.open(handle, memory), "cudaIpcOpenMemHandle"));
-  return memory;
-}
-
-Result<std::byte*> CudaDevice::open(const File& file, std::size_t bytes) {
-  const OnDevice here(ordinal_);
-  VirtualMemory opened = TUTTI_TRY(VirtualMemory::open(ordinal_, file, bytes));
-  std::byte* memory = opened.data();
+  if (!share.by_file()) {
+    TUTTI_CHECK_OK(check(foreign_.open(share.handle, memory), "cudaIpcOpenMemHandle"));
+    return memory;
+  }
+  VirtualMemory opened = TUTTI_TRY(VirtualMemory::open(ordinal_, file, share.file_bytes));
+  memory = opened.data();
   const std::lock_guard lock(mutex_);
   opened_.emplace(memory, std::move(opened));
   return memory;

@@ -25,7 +25,7 @@ class CudaDevice final : public Device {
   const DeviceTraits& traits() const override { return traits_; }
 
   Result<std::byte*> allocate(std::size_t bytes) override;
-  Result<std::byte*> allocate_shared(std::size_t bytes, File& file) override;
+  Result<std::byte*> allocate_shared(std::size_t bytes) override;
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override;
   void set_aside(std::byte* memory) override { memory_.set_aside(memory); }
@@ -46,13 +46,8 @@ class CudaDevice final : public Device {
   DeviceDistance distance_to(const DeviceIdentity& peer) const override;
   Status reach(const Device& peer) override;
 
-  Result<DeviceHandle> handle_of(std::byte* memory) override;
-  Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) override;
-  Result<DeviceFileShare> file_share_of(std::byte* memory, std::size_t bytes) override {
-    return memory_.file_share_of(memory, bytes);
-  }
-  Result<std::byte*> open(const DeviceHandle& handle) override;
-  Result<std::byte*> open(const File& file, std::size_t bytes) override;
+  Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file) override;
+  Result<std::byte*> open(const DeviceShare& share, const File& file) override;
   void close(std::byte* memory) override;
 
   Result<std::unique_ptr<DeviceEvent>> make_event() override;

@@ -53,13 +53,14 @@ Result<File> CudaMemory::file_of(std::byte* memory) {
   return taken_.at(memory).shared.file();
 }
 
-Result<DeviceFileShare> CudaMemory::file_share_of(std::byte* memory, std::size_t bytes) {
+Result<DeviceShare> CudaMemory::share_of(std::byte* memory, std::size_t bytes, File& file) {
   const std::lock_guard lock(mutex_);
   const auto behind = taken_.upper_bound(memory);
-  if (behind == taken_.begin()) return DeviceFileShare();
+  if (behind == taken_.begin()) return DeviceShare();
   const auto& [begin, taken] = *std::prev(behind);
-  if (taken.shared.data() == nullptr || memory + bytes > begin + taken.bytes) return DeviceFileShare();
-  return DeviceFileShare{TUTTI_TRY(taken.shared.file()), taken.bytes, static_cast<std::uint64_t>(memory - begin)};
+  if (taken.shared.data() == nullptr || memory + bytes > begin + taken.bytes) return DeviceShare();
+  file = TUTTI_TRY(taken.shared.file());
+  return DeviceShare{.file_bytes = taken.bytes, .offset = static_cast<std::uint64_t>(memory - begin)};
 }
 
 std::byte* CudaMemory::take_free(const FreeList::Kind& kind) {

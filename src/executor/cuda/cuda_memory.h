@@ -20,8 +20,9 @@ class CudaMemory {
   // Like take(), for memory that other processes can open through `file`. If the device or the system does not support
   // this, `file` stays empty and the memory is plain.
   Result<std::byte*> take_shared(std::size_t bytes, File& file);
-  // Implements Device::file_share_of(). Any device may be current.
-  Result<DeviceFileShare> file_share_of(std::byte* memory, std::size_t bytes);
+  // Implements Device::share_of() for memory with a file. Returns a share without a file for other memory. Any device
+  // may be current.
+  Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file);
   void keep(std::byte* memory);
   // Withdraws memory that other processes may still have mapped. Memory with a file is released by free_kept(); other
   // processes keep their mappings. Plain memory is never reused.

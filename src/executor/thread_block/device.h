@@ -40,17 +40,12 @@ struct DeviceDistance {
 // launches of one process; processes are time-sliced, as on a GPU without MPS. none: one launch at a time.
 enum class ComputeSharing : std::uint32_t { all_processes, one_process, none };
 
-// Handle of memory inside an allocation, with its offset there.
+// How another process opens an allocation, with the place of memory inside it: by a file, or else by the handle.
 struct DeviceShare {
   DeviceHandle handle = {};
-  std::uint64_t offset = 0;
-};
-
-// File by which another process opens an allocation, with the place of memory inside it. Empty file: there is none.
-struct DeviceFileShare {
-  File file;
-  std::uint64_t bytes = 0;  // Size of the allocation.
-  std::uint64_t offset = 0;
+  std::uint64_t file_bytes = 0;  // Size of the allocation behind the file; 0: there is no file.
+  std::uint64_t offset = 0;      // Bytes from the begin of the allocation to the memory.
+  bool by_file() const { return file_bytes != 0; }
 };
 
 struct DeviceTraits {
@@ -152,20 +147,16 @@ class Device {
   // Enables access of this device to memory from peer.allocate(), and to ordinary allocations of programs there.
   virtual Status reach(const Device& peer) = 0;
 
-  // Like allocate(), for memory that other processes open through `file`, or through handle_of() if `file` stays empty.
-  // Other devices of this process access it like memory of allocate().
-  virtual Result<std::byte*> allocate_shared(std::size_t bytes, File& file) = 0;
-  // Returns a handle for other processes to a whole allocate(). The memory must stay until they have closed it.
-  virtual Result<DeviceHandle> handle_of(std::byte* memory) = 0;
-  // Returns a handle to part of a plain allocation of the program, which other devices of the process can access too.
-  // Fails for other kinds of memory.
-  virtual Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes) = 0;
-  // Returns a file for memory of allocate_shared() that contains the whole range; an empty one for other memory.
-  virtual Result<DeviceFileShare> file_share_of(std::byte* memory, std::size_t bytes) = 0;
-  // Maps memory of another process for this device; close() unmaps it. Repeated open() calls need as many close()
-  // calls.
-  virtual Result<std::byte*> open(const DeviceHandle& handle) = 0;
-  virtual Result<std::byte*> open(const File& file, std::size_t bytes) = 0;  // `bytes`: the allocated size.
+  // Like allocate(), for memory that other processes open, through a file where the system supports that. Other devices
+  // of this process access it like memory of allocate().
+  virtual Result<std::byte*> allocate_shared(std::size_t bytes) = 0;
+  // Returns how other processes open part of an allocation: memory of this interface, or plain memory of the program.
+  // Stores the file, if there is one, in `file`. Fails for other kinds of memory. Memory with a handle must stay until
+  // they have closed it.
+  virtual Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file) = 0;
+  // Maps an allocation of another process for this device, and returns its begin; close() unmaps it. Repeated open()
+  // calls need as many close() calls. `file`: ignored unless share.by_file().
+  virtual Result<std::byte*> open(const DeviceShare& share, const File& file) = 0;
   virtual void close(std::byte* memory) = 0;
 
   virtual Result<std::unique_ptr<DeviceEvent>> make_event() = 0;

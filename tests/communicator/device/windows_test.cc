@@ -28,9 +28,9 @@ std::string sum_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
 
 // Processes open the memory of ranks 0 and 2 through a file, and that of rank 1 through a handle.
 std::string sum_in_memory_with_file(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  auto memory = rank == 1 ? rig.device().allocate(kBytes) : rig.device().allocate_shared(kBytes);
   File file;
-  auto memory = rank == 1 ? rig.device().allocate(kBytes) : rig.device().allocate_shared(kBytes, file);
-  if (rank != 1 && !file) return "no file";
+  if (rig.device().share_of(memory.value(), kBytes, file).value().by_file() != (rank != 1)) return "no file";
   file = File();
   Shown shown(rig, own, memory.value());
   return sum_in(shown, own, rank);
