@@ -60,7 +60,7 @@ Outcome FallbackLibrary::load() {
 }
 
 Outcome FallbackLibrary::check_version() {
-  TUTTI_NCCL_CHECK(outcome("ncclGetVersion", required<decltype(pncclGetVersion)>("ncclGetVersion")(&version_)));
+  TUTTI_NCCL_CHECK(run("ncclGetVersion", &version_));
   if (version_ >= kVersion) return {};
   return invalid_usage(std::string(kVariable) + ": " + path_ + " is NCCL " + text_of_version(version_) + "; use " +
                        text_of_version(kVersion) + " or later");
@@ -95,9 +95,9 @@ Outcome FallbackLibrary::get(const char* name, void** function) {
   return {};
 }
 
-Outcome FallbackLibrary::outcome(const char* name, ncclResult_t result) {
+Outcome FallbackLibrary::outcome(const char* name, ncclResult_t result) const {
   if (result == ncclSuccess || result == ncclInProgress) return {result};
-  const char* text = required<const char*(ncclComm_t)>("ncclGetLastError")(nullptr);
+  const char* text = reinterpret_cast<const char* (*)(ncclComm_t)>(symbol("ncclGetLastError"))(nullptr);
   return {result, std::string(name) + " of " + path_ + " returned " + std::to_string(result) + ": " +
                       (text == nullptr ? "" : text)};
 }
@@ -120,10 +120,7 @@ Outcome Fallback::create(const Exchange& exchange, int device, std::unique_ptr<F
 Outcome Fallback::join(const Exchange& exchange, int device) {
   Start start = {library_.version(), {}};
   Outcome possible;
-  if (exchange.rank() == 0) {
-    const auto get_id = library_.required<ncclResult_t(ncclUniqueId*)>("ncclGetUniqueId");
-    possible = library_.outcome("ncclGetUniqueId", get_id(&start.id));
-  }
+  if (exchange.rank() == 0) possible = library_.run("ncclGetUniqueId", &start.id);
   TUTTI_NCCL_CHECK(exchange.broadcast(start));
   if (start.version != library_.version())
     possible = invalid_usage(std::string(kVariable) + ": " + library_.path() + " is NCCL " +
@@ -135,9 +132,8 @@ Outcome Fallback::join(const Exchange& exchange, int device) {
 
 Outcome Fallback::init(const Exchange& exchange, int device, const ncclUniqueId& id) {
   const CurrentDevice current(device);
-  const auto init_rank = library_.required<ncclResult_t(ncclComm_t*, int, ncclUniqueId, int)>("ncclCommInitRank");
   ncclComm_t comm = nullptr;
-  const ncclResult_t result = init_rank(&comm, exchange.ranks(), id, exchange.rank());
+  const ncclResult_t result = library_.call("ncclCommInitRank", &comm, exchange.ranks(), id, exchange.rank());
   if (result == ncclSuccess || result == ncclInProgress) comm_ = comm;
   return result == ncclInProgress ? wait_for_ranks(exchange) : library_.outcome("ncclCommInitRank", result);
 }
@@ -161,8 +157,7 @@ Outcome Fallback::wait_for_ranks(const Exchange& exchange) {
 Outcome Fallback::poll(ncclResult_t& now) {
   const std::lock_guard lock(mutex_);
   if (comm() == nullptr) return was_aborted();
-  const auto get = library_.required<ncclResult_t(ncclComm_t, ncclResult_t*)>("ncclCommGetAsyncError");
-  return library_.outcome("ncclCommGetAsyncError", get(comm(), &now));
+  return library_.run("ncclCommGetAsyncError", comm(), &now);
 }
 
 // Waits until the call of `function` that returned `result` is done. Ends by abort().
@@ -187,7 +182,7 @@ void Fallback::end_by(const char* function) {
     const std::lock_guard lock(mutex_);
     ended = comm_.exchange(nullptr);
   }
-  if (ended != nullptr) library_.required<ncclResult_t(ncclComm_t)>(function)(ended);
+  if (ended != nullptr) library_.call(function, ended);
 }
 
 Fallback::~Fallback() { end_by(state().code == ncclSuccess ? "ncclCommDestroy" : "ncclCommAbort"); }
@@ -197,7 +192,7 @@ void Fallback::abort() { end_by("ncclCommAbort"); }
 Outcome Fallback::finalize() {
   const ncclComm_t there = comm();
   if (there == nullptr) return {};
-  return complete("ncclCommFinalize", library_.required<ncclResult_t(ncclComm_t)>("ncclCommFinalize")(there));
+  return complete("ncclCommFinalize", library_.call("ncclCommFinalize", there));
 }
 
 Outcome Fallback::register_window(const FallbackWindow& window, ncclWindow_t& made) {

@@ -36,13 +36,18 @@ class FallbackLibrary {
     function = reinterpret_cast<Function*>(found);
     return {};
   }
-  // Returns a function that find() has checked.
-  template <typename Function>
-  Function* required(const char* name) const {
-    return reinterpret_cast<Function*>(symbol(name));
+  // Calls a function that find() has checked. The arguments have exactly the types of its parameters.
+  template <typename... Arguments>
+  ncclResult_t call(const char* name, Arguments... arguments) const {
+    return reinterpret_cast<ncclResult_t (*)(Arguments...)>(symbol(name))(arguments...);
   }
   // Converts a result of the library, with its error text.
-  Outcome outcome(const char* name, ncclResult_t result);
+  Outcome outcome(const char* name, ncclResult_t result) const;
+  // Like call(), and converts the result.
+  template <typename... Arguments>
+  Outcome run(const char* name, Arguments... arguments) const {
+    return outcome(name, call(name, arguments...));
+  }
 
  private:
   explicit FallbackLibrary(std::string path) : path_(std::move(path)) {}

@@ -184,10 +184,9 @@ Outcome end_fallback_group(Ending ending) {
   if (library == nullptr) return {};
   if (ending == Ending::simulate) {
     ncclSimInfo_t ignored = {sizeof ignored, kSimInfoMagic, kVersion, kNoTime};
-    return library->outcome("ncclGroupSimulateEnd",
-                            library->required<ncclResult_t(ncclSimInfo_t*)>("ncclGroupSimulateEnd")(&ignored));
+    return library->run("ncclGroupSimulateEnd", &ignored);
   }
-  return library->outcome("ncclGroupEnd", library->required<ncclResult_t()>("ncclGroupEnd")());
+  return library->run("ncclGroupEnd");
 }
 
 // `info` receives the time of a simulated group; null only if the group has failed.
@@ -274,7 +273,7 @@ Outcome submit(Call call) {
 Outcome open_group_of(FallbackLibrary& library) {
   if (!in_group() || fallback_group != nullptr) return {};
   if (open_group != nullptr && !open_group->jobs.empty()) return needs_two_groups();
-  TUTTI_NCCL_CHECK(library.outcome("ncclGroupStart", library.required<ncclResult_t()>("ncclGroupStart")()));
+  TUTTI_NCCL_CHECK(library.run("ncclGroupStart"));
   fallback_group = &library;
   return {};
 }

@@ -25,10 +25,9 @@ struct Joining {
   int device;
 };
 
-// Requires a successful check_memory(). Stores the handle before joining, so that another thread can abort the wait for
-// the ranks.
+// The arguments have been checked, and check_memory() has succeeded. Stores the handle before joining, so that another
+// thread can abort the wait for the ranks.
 Outcome join(ncclComm_t* out, Joining joining) {
-  TUTTI_NCCL_CHECK(check_rank_config(joining.rank_config));
   if (joining.rank_config.rank == 0) print_version_once();
   joining.settings.memory = memory_on(joining.device);
   const auto communicator =
