@@ -33,11 +33,11 @@ struct Query {
   std::uint32_t thread_blocks = 0;  // Devices: maximum concurrent channels of a rank. 0: host memory.
   // Devices: NVLinks connect all ranks of a host along rings, but not each pair.
   bool only_rings = false;
-  // Devices: channels requested (0: no request), channels that have lanes, and number of ring orders that channels use
-  // in turn.
+  // Devices: channels requested (0: no request), channels that have lanes (default: those of 8 ranks on a host), and
+  // number of ring orders that channels use in turn.
   std::uint32_t channels = 0;
   std::uint32_t min_channels = 0, max_channels = 0;  // Bounds without such a request; 0: none.
-  std::uint32_t lane_channels = ~0U;
+  std::uint32_t lane_channels = 24;
   std::uint32_t orders = 1;
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
   const Machine* machine = nullptr;               // Cost model of the machine; null: a typical one.

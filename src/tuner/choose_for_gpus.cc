@@ -19,7 +19,6 @@ constexpr std::uint64_t kLl128ChunkBytes = 7680;
 constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
 constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
-constexpr std::uint32_t kMaxLaneChannels = 8;  // More lanes would take too much memory.
 constexpr Rank kFewRanks = 8;
 constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, bytes between hosts matter more than the number of messages.
 constexpr std::uint64_t kRingBytes =
@@ -129,7 +128,7 @@ Choice choose_for_gpus(const Query& query) {
                        : small                            ? kLlChunkBytes
                                                           : kSimpleChunkBytes;
   const std::uint64_t share = small && !choice.mapped ? kLlChannelBytes : kSimpleChannelBytes;
-  const std::uint64_t most = choice.mapped ? query.thread_blocks : std::min(query.thread_blocks, kMaxLaneChannels);
+  const std::uint64_t most = choice.mapped ? query.thread_blocks : std::min(query.thread_blocks, query.lane_channels);
   choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, most));
   limit_channels(query, choice);
   choice.loop.skew = 1;

@@ -101,6 +101,14 @@ TEST(ChooseForGpus, SharesElements_NotMessages) {
   EXPECT_EQ(choose(query).value().channels, raw);
 }
 
+// With few channels, thread blocks and not links limit large calls.
+TEST(ChooseForGpus, UsesAllLaneChannels_ForLargeCalls) {
+  Query query = query_on(Collective::all_reduce, 16 << 20);
+  EXPECT_EQ(choose(query).value().channels, 24U);
+  query.lane_channels = 30;
+  EXPECT_EQ(choose(query).value().channels, 30U);
+}
+
 TEST(ChooseForGpus, RespectsNumberOfChannels) {
   Query query = query_on(Collective::all_reduce, 16 << 20);
   const auto channels = [&](std::string_view algorithm) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "algorithms/catalogue.h"
+#include "src/communicator/peers/lane_budget.h"
 
 namespace tutti::tool {
 namespace {
@@ -52,6 +53,11 @@ bool CallModel::spans_network() const {
   return !last.ok() || last.value().links == LinkClass::network;
 }
 
+std::uint32_t CallModel::lane_channels() const {
+  const Rank near = network().ranks_per_host() * network().hosts_per_nvlink_domain();
+  return budget_for({.local = near - 1, .remote = network().ranks() - near}).channels;
+}
+
 Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, const Problem& problem,
                                                  simulator::Limits limits) const {
   const bool knows_hosts = wants_hosts(algorithm, problem.collective);
@@ -68,6 +74,7 @@ Query CallModel::query_of(const Problem& problem, double bytes) const {
   query.network = spans_network();
   query.thread_blocks = on_devices_ ? costs_.max_channels : 0;
   query.only_rings = rings_.only_rings;
+  query.lane_channels = lane_channels();
   return query;
 }
 

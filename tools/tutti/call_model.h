@@ -31,6 +31,8 @@ class CallModel {
   const simulator::Costs& costs() const { return costs_; }
   bool on_devices() const { return on_devices_; }
   bool only_rings() const { return rings_.only_rings; }
+  // Maximum channels with lanes of a communicator of these ranks on GPUs.
+  std::uint32_t lane_channels() const;
   bool has_orders(const Algorithm& algorithm) const;
   // True if some ranks communicate over the network between hosts.
   bool spans_network() const;

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/communicator/peers/lane_budget.h"
+#include "src/communicator/planning/rings.h"
 #include "src/plan/problem.h"
 #include "tools/simulator/network.h"
 
@@ -33,7 +33,7 @@ struct SimulateRequest {
   std::uint64_t seed = 1;
   std::vector<std::pair<std::string, double>> figures;  // Constants of costs.h that replace those of the topology.
   bool symmetric = true;
-  std::uint32_t rings = kMaxLaneChannels;
+  std::uint32_t rings = kMaxRingOrders;
   bool asks_for_rings = false;
   std::string trace;
   std::string between_hosts;  // A given option that applies to the network between hosts; empty: none.

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "src/base/cpu_list.h"
-#include "src/communicator/peers/lane_budget.h"
+#include "src/communicator/planning/rings.h"
 #include "src/topology/describe.h"
 #include "src/topology/paths.h"
 #include "src/tuner/map_ranks.h"
@@ -115,11 +115,11 @@ Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint
     if (members.empty()) continue;
     const bool several = hosts.size() > 1;
     const std::string where = topology.hosts[hosts.front()] + (several ? " ... " + topology.hosts[hosts.back()] : "");
-    const NodeRings inside = find_node_rings(topology, members, {}, kMaxLaneChannels);
+    const NodeRings inside = find_node_rings(topology, members, {}, kMaxRingOrders);
     rings.text += headed("rings inside " + where, inside) + described(topology, inside, several);
     for (const NodeRing& node_ring : inside.each) rings.drawn.push_back(drawn(topology, node_ring));
     if (ports.empty()) continue;
-    const NodeRings outside = find_node_rings(topology, members, ports, kMaxLaneChannels);
+    const NodeRings outside = find_node_rings(topology, members, ports, kMaxRingOrders);
     rings.text += headed("rings from " + where + " to other hosts", outside) + described(topology, outside, several);
     if (!outside.each.empty() && members.size() > 1)
       rings.text +=

@@ -42,7 +42,7 @@ DevicePlanChooser::DevicePlanChooser(const PeerSet& peers, const DeviceWindows& 
       windows_(windows),
       rank_mapping_(rank_mapping_of(peers.hosts().leaders())),
       by_rails_(rail_rank_mapping(peers.hosts())),
-      rings_(ring_orders(peers.hosts(), std::min(peers.thread_blocks(), peers.lanes().channels))),
+      rings_(ring_orders(peers.hosts(), std::min({peers.thread_blocks(), peers.lanes().channels, kMaxRingOrders}))),
       machine_(machine_of_gpus(peers.hosts())) {}
 
 // ---- Rank orders ----

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kRankBytes = 48 * 1024 * kKiB;     // On a rank's device, for lanes from all peers of its host.
+constexpr std::size_t kRankBytes = 128 * 1024 * kKiB;    // On a rank's device, for lanes from all peers of its host.
 constexpr std::size_t kRemoteBytes = 128 * 1024 * kKiB;  // For a rank's lanes from and to other hosts.
 constexpr std::size_t kSmallProtocols = 2;
 
@@ -62,15 +62,15 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes) {
   return budget;
 }
 
-// Lanes of every protocol and flags of each tag, for messages, and for flags of calls in windows on all their
+// Lanes of every protocol and flags of each tag, lanes for messages, and flags of calls in windows on all their
 // channels.
 std::size_t LaneBudget::lanes_bytes() const {
-  const LaneSpec message = message_spec(0, 1, 0, slots);
-  const std::size_t simple = round_up(kControlBytes + slots_bytes(message), kWordsBytes);
-  const std::size_t ll = round_up(kControlBytes + (std::size_t{slots.ll} << message.slot_shift), kWordsBytes);
-  const std::size_t channel = kMaxLaneTags * (simple + kSmallProtocols * ll + kControlBytes);
+  const auto room = [](const LaneSpec& spec) { return round_up(kControlBytes + slots_bytes(spec), kWordsBytes); };
+  const auto lane = [&](Protocol protocol) { return room(spec_of({.peer = 1}, 0, protocol, kLaneSlotsInHost, slots)); };
+  const std::size_t lanes = lane(Protocol::simple) + kSmallProtocols * lane(Protocol::ll);
+  const std::size_t messages = std::min(channels, kMaxMessageChannels) * room(message_spec(0, 1, 0, slots));
   const std::size_t flags = kMaxChannels * kMaxLaneTags * kControlBytes;
-  return round_up(channels * channel + std::min(channels, kMaxMessageChannels) * simple + flags, kPageBytes);
+  return round_up(channels * kMaxLaneTags * (lanes + kControlBytes) + messages + flags, kPageBytes);
 }
 
 std::size_t LaneBudget::remote_bytes() const {

@@ -16,7 +16,9 @@ namespace tutti {
 // First channel of messages. Collectives use other channels, because they may be in flight at the same time.
 inline constexpr std::uint16_t kMessageChannel = 0x4000;
 inline constexpr std::uint32_t kMaxMessageChannels = 4;
-inline constexpr std::uint32_t kMaxLaneChannels = 8;
+inline constexpr std::uint32_t kMaxLaneChannels = 24;
+// Slots of a lane of a collective within a host. Its credits arrive at once, so plans run ahead by all of them.
+inline constexpr Slots kLaneSlotsInHost = Slots::several;
 // Maximum lanes from one rank to another that a plan has on each channel.
 inline constexpr std::uint32_t kMaxLaneTags = 2;
 

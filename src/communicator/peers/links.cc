@@ -16,7 +16,8 @@ LaneSpec on_channel(LaneSpec spec, std::uint32_t channel) {
 LaneSpec DeviceLinks::spec(const LaneUse& use, Protocol protocol) const {
   LaneUse plain = use;
   plain.form = LaneForm::one_way;
-  return spec_of(plain, self_, protocol, Slots::most, slots());
+  const bool near = peers_.hosts().share(self_, use.peer);
+  return spec_of(plain, self_, protocol, near ? kLaneSlotsInHost : Slots::most, slots());
 }
 
 Status DeviceLinks::create_lanes(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels) {

@@ -11,6 +11,9 @@
 
 namespace tutti {
 
+// Maximum orders of rings that a communicator uses.
+inline constexpr std::uint32_t kMaxRingOrders = 8;
+
 struct RingOrders {
   std::vector<RankMapping> each;  // At least one. Channels use them in turn.
   bool only_rings = false;        // See Query::only_rings.

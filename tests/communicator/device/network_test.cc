@@ -98,7 +98,7 @@ TEST_P(DeviceNetwork, RingsFollowLinksOfGpus) {
 // The links allow six rings, but calls have fewer channels, which use the first rings.
 TEST_P(DeviceNetwork, RingsFollowLinks_OnFewerChannels) {
   const Hosts cube = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
-  ASSERT_EQ(ring_orders(cube, kMaxLaneChannels).each.size(), 6U);
+  ASSERT_EQ(ring_orders(cube, kMaxRingOrders).each.size(), 6U);
   CommunicatorOptions options = over_transport();
   options.algorithm = "ring";
   OneOf cases(5);
