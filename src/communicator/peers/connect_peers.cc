@@ -40,6 +40,8 @@ struct PeerSet::PeerInfo {
   DeviceShare exported;                                    // Its exported lanes.
   ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
   Rank driver = 0;                                         // First of the ranks that its thread drives.
+  LaneLimit lanes = LaneLimit::large;                      // small: its process has large lanes on the device already.
+  std::uint32_t reserved = 0;
 
   bool is_here() const { return process == number_of_process(); }
   // True if the two ranks use their device in time slices.
@@ -51,7 +53,7 @@ struct PeerSet::PeerInfo {
 
 Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<Communicator*>& members,
                                               const std::shared_ptr<Device>& device) {
-  static_assert(sizeof(PeerInfo) == 128);
+  static_assert(sizeof(PeerInfo) == 136);
   Set set;
   std::vector<PeerInfos> infos;
   for (const Communicator* member : members)
@@ -77,6 +79,8 @@ PeerSet::PeerInfo PeerSet::describe_self() {
   info.process = number_of_process();
   info.memory = RankDeviceMemory::publish(shared_own_memory());
   info.device = own_memory().device().traits().identity;
+  if (RankDeviceMemory::max_exported_bytes(info.device) > kSmallLaneBytes + kRecordsBytes)
+    info.lanes = LaneLimit::small;
   info.thread_blocks = own_memory().device().traits().thread_blocks;
   info.sharing = own_memory().device().traits().sharing;
   return info;
@@ -94,9 +98,12 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   const bool one_host = members.front()->on_one_host();
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); }))
     return {};
+  const bool further =
+      std::any_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.lanes == LaneLimit::small; });
   std::vector<File> files(set.size());
   for (std::size_t i = 0; i < set.size(); ++i) {
-    set[i].budget_ = budget_for(peers_in(set[i].hosts_));
+    set[i].budget_ =
+        budget_for(peers_in(set[i].hosts_), mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
     set[i].find_other_processes(all[i]);
     if (set[i].other_processes_.empty()) continue;
     const std::size_t bytes = set[i].exported_bytes();
@@ -283,7 +290,8 @@ Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::
 // On each host, the leader creates the segment, even if its own lanes are elsewhere. The segment has room for the pairs
 // of all hosts; pages that no rank maps take no memory.
 Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
-  const LaneBudget budget = budget_for(peers_in(set.front().hosts_));
+  LaneBudget budget = set.front().budget_;
+  if (budget.bytes == 0) budget = budget_for(peers_in(set.front().hosts_));
   const std::size_t bytes = set.front().routes_.host_pairs() * budget.bytes;
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {

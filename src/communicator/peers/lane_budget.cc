@@ -14,7 +14,6 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kRankBytes = 128 * 1024 * kKiB;    // On a rank's device, for lanes from all peers of its host.
 constexpr std::size_t kRemoteBytes = 128 * 1024 * kKiB;  // For a rank's lanes from and to other hosts.
 constexpr std::size_t kSmallProtocols = 2;
 
@@ -28,14 +27,20 @@ constexpr std::array kChoices = {
     SlotChoice{{.simple = 16 * kKiB, .ll = 4 * kKiB}, 1}, SlotChoice{{.simple = 8 * kKiB, .ll = 2 * kKiB}, 1},
     SlotChoice{{.simple = 4 * kKiB, .ll = 1 * kKiB}, 1}};
 
-bool fits(const LaneBudget& budget, const LanePeers& peers) {
-  return peers.local * budget.lanes_bytes() <= kRankBytes && peers.remote * 2 * budget.remote_bytes() <= kRemoteBytes;
-}
+// Peers of a rank, and the memory for their lanes.
+struct LaneRoom {
+  LanePeers peers;
+  std::size_t rank_bytes;
+
+  bool holds(const LaneBudget& budget) const {
+    return peers.local * budget.lanes_bytes() <= rank_bytes && peers.remote * 2 * budget.remote_bytes() <= kRemoteBytes;
+  }
+};
 
 // Returns the budget with the most channels that fits, or with one channel.
-LaneBudget budget_with(const SlotSizes& slots, const LanePeers& peers) {
+LaneBudget budget_with(const SlotSizes& slots, const LaneRoom& room) {
   LaneBudget budget{.slots = slots};
-  while (budget.channels > 1 && !fits(budget, peers)) --budget.channels;
+  while (budget.channels > 1 && !room.holds(budget)) --budget.channels;
   return budget;
 }
 
@@ -52,11 +57,12 @@ LanePeers peers_in(const Hosts& hosts) {
   return peers;
 }
 
-LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes) {
+LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit memory) {
+  const LaneRoom room = {peers, memory == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes};
   LaneBudget budget;
   for (const SlotChoice& choice : kChoices) {
-    budget = budget_with(choice.slots, peers);
-    if (budget.channels >= choice.min_channels && fits(budget, peers)) break;
+    budget = budget_with(choice.slots, room);
+    if (budget.channels >= choice.min_channels && room.holds(budget)) break;
   }
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
   return budget;

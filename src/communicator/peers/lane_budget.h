@@ -22,6 +22,12 @@ inline constexpr Slots kLaneSlotsInHost = Slots::several;
 // Maximum lanes from one rank to another that a plan has on each channel.
 inline constexpr std::uint32_t kMaxLaneTags = 2;
 
+// Memory on a rank's device for lanes from all peers of its host. A further communicator of a process on a device, in
+// addition to one with large lanes, has small ones.
+enum class LaneLimit : std::uint32_t { large, small };
+inline constexpr std::size_t kLargeLaneBytes = 128 << 20;
+inline constexpr std::size_t kSmallLaneBytes = 48 << 20;
+
 struct LaneBudget {
   SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};  // LL stores twice the bytes of its data.
   std::uint32_t channels = kMaxLaneChannels;                // Maximum channels with lanes.
@@ -48,7 +54,8 @@ LanePeers peers_in(const Hosts& hosts);
 
 // Returns the same budget on all ranks, except for `bytes`, which is a multiple of the host's page size. With more
 // peers there are fewer channels, then smaller slots. With the smallest slots, memory grows with the number of peers.
-LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes = mapped_page_bytes());
+LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes = mapped_page_bytes(),
+                      LaneLimit memory = LaneLimit::large);
 
 // Returns the maximum number of tags that lanes and flags from one rank to another have.
 std::uint32_t tags_of(const std::vector<Plan>& plans);

@@ -47,6 +47,19 @@ std::shared_ptr<RankDeviceMemory> RankDeviceMemory::find(std::uint64_t number) {
   return found == all.memories.end() ? nullptr : found->second.lock();
 }
 
+std::size_t RankDeviceMemory::max_exported_bytes(const DeviceIdentity& device) {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  std::size_t most = 0;
+  for (const auto& [number, known] : all.memories) {
+    const std::shared_ptr<RankDeviceMemory> memory = known.lock();
+    if (memory == nullptr || memory->device().traits().identity != device) continue;
+    const std::lock_guard own(memory->mutex_);
+    most = std::max(most, memory->exported_bytes_);
+  }
+  return most;
+}
+
 RankDeviceMemory::~RankDeviceMemory() {
   free_exported_lanes();
   for (std::byte* chunk : chunks_) device_->recycle(chunk);
@@ -66,7 +79,9 @@ void RankDeviceMemory::free_exported_lanes() {
 
 // A separate allocation, because other processes open all of it.
 Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes, File& file) {
-  exported_ = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes));
+  std::byte* memory = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes));
+  const std::lock_guard lock(mutex_);
+  exported_ = memory;
   exported_bytes_ = bytes + kRecordsBytes;
   records_ = reinterpret_cast<AddressRecord*>(exported_ + bytes);
   return device_->share_of(exported_, exported_bytes_, file);

@@ -33,6 +33,9 @@ class RankDeviceMemory {
   static std::uint64_t publish(const std::shared_ptr<RankDeviceMemory>& memory);
   static std::shared_ptr<RankDeviceMemory> find(std::uint64_t number);
 
+  // Returns the bytes of the largest exported lanes on the device in this process.
+  static std::size_t max_exported_bytes(const DeviceIdentity& device);
+
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }
 

@@ -27,6 +27,17 @@ TEST(LaneBudget, GivesEachRankEqualAndBoundedMemory) {
   EXPECT_GE(budget_on_one_host(32).channels, 3U);
 }
 
+// Frameworks make many communicators on a GPU.
+TEST(LaneBudget, IsSmaller_ForFurtherCommunicators) {
+  for (Rank ranks = 2; ranks <= 200; ++ranks) {
+    const LanePeers peers = {.local = ranks - 1};
+    const LaneBudget first = budget_for(peers), further = budget_for(peers, kPageBytes, LaneLimit::small);
+    EXPECT_LE(further.bytes * (ranks - 1), 49 * kMiB) << ranks;
+    EXPECT_LE(further.bytes, first.bytes) << ranks;
+  }
+  EXPECT_GE(budget_for({.local = 7}, kPageBytes, LaneLimit::small).channels, 6U);
+}
+
 // Devices map the lanes of each pair of ranks separately, in whole pages. The page size must not change the slots and
 // channels, on which all ranks agree.
 TEST(LaneBudget, IsAMultipleOfPageSize) {
@@ -201,6 +212,27 @@ TEST(ManyRanks, ComputeCorrectResults_InSeveralProcesses) {
   DeviceProcessGroup processes;
   const auto work = [](DeviceRanks& own, Rank first) { return run_long_and_short(own, first, kRanks); };
   for (Rank first = 0; first < kRanks; first += kOwn) processes.start(wide_rig, first, kOwn, kRanks, work);
+  processes.expect_reports("right");
+}
+
+// Returns "right", or an error unless only the first of several communicators has large lanes.
+std::string make_further_communicators(DeviceRanks& own, Rank first) {
+  const Communicator& whole = own[0];
+  if (own.backend(0).device_bytes() <= kSmallLaneBytes) return "the first communicator has small lanes";
+  for (int turn = 0; turn < 2; ++turn) {
+    auto part = own[0].split(0, 0, whole.options());
+    if (!part.ok()) return std::move(part).status().message();
+    DeviceBackend& backend = *part.value()->on_device();
+    if (backend.device_bytes() > kSmallLaneBytes + 4 * kMiB) return "a further communicator has large lanes";
+    if (backend.peers().lanes().channels >= own.backend(0).peers().lanes().channels) return "it has as many channels";
+  }
+  return run_long_and_short(own, first, 8);
+}
+
+TEST(ManyRanks, HaveLargeLanesOnce_OnEachDevice) {
+  if (over_network()) GTEST_SKIP() << "each rank would be on a host of its own";
+  DeviceProcessGroup processes;
+  for (Rank rank = 0; rank < 8; ++rank) processes.start(wide_rig, rank, 1, 8, make_further_communicators);
   processes.expect_reports("right");
 }
 
