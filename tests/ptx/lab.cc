@@ -34,17 +34,24 @@ std::shared_ptr<const Module> Lab::load(const std::string& text, int device) {
   return module.value();
 }
 
-int Lab::start(KernelLaunch launch) {
-  const int number = started_++;
-  const Status status = machine->start(std::move(launch), [this, number](const std::optional<Fault>& fault) {
+LaunchDone Lab::note(int number) {
+  return [this, number](const std::optional<Fault>& fault) {
     const std::lock_guard lock(mutex_);
     done_[number] = fault;
     changed_.notify_all();
-  });
-  if (!status.ok()) {
-    const std::lock_guard lock(mutex_);
-    done_[number] = Fault{FaultKind::launch, status.message()};
-  }
+  };
+}
+
+int Lab::start(KernelLaunch launch) {
+  const int number = started_++;
+  const Status status = machine->start(std::move(launch), note(number));
+  if (!status.ok()) note(number)(Fault{FaultKind::launch, status.message()});
+  return number;
+}
+
+int Lab::start(CopyLaunch copy) {
+  const int number = started_++;
+  machine->start(std::move(copy), note(number));
   return number;
 }
 

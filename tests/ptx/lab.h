@@ -38,10 +38,12 @@ class Lab {
     launch.block = block;
     launch.dynamic_shared_bytes = dynamic_shared_bytes;
     launch.cooperative = cooperative;
+    launch.order = order;
     (append(launch.parameters, parameters), ...);
     return start(std::move(launch));
   }
   int start(KernelLaunch launch);
+  int start(CopyLaunch copy);
   std::optional<Fault> wait(int number);
 
   template <typename... Parameters>
@@ -53,8 +55,10 @@ class Lab {
   std::unique_ptr<Machine> machine;
   std::uint32_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  std::optional<OperationOrder> order;  // Order of launches.
 
  private:
+  LaunchDone note(int number);
   template <typename T>
   static void append(std::vector<std::byte>& to, T value) {
     to.resize((to.size() + sizeof value - 1) / sizeof value * sizeof value);

@@ -19,10 +19,18 @@ struct Running {
   LaunchDone done;
   const Code* code = nullptr;
   std::uint32_t number = 0;
-  std::uint64_t ended_before = 0;  // Stamp: launches that ended before this one was started.
+  std::uint64_t ended_before = 0;  // Stamp: operations that ended before this one was started.
+  ViewRef known;                   // Events that happen before the launch.
   std::uint64_t blocks_total = 0, blocks_placed = 0, blocks_done = 0;
   std::optional<Fault> fault;
   std::vector<std::uint32_t> numbers;  // Numbers of its blocks.
+};
+
+// A copy that waits.
+struct WaitingCopy {
+  CopyLaunch copy;
+  LaunchDone done;
+  std::uint64_t ended_before = 0;
 };
 
 // A store instruction of a warp that memory does not show yet.

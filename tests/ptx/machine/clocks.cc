@@ -38,7 +38,7 @@ std::uint32_t block_of(const KnownThread& known) { return static_cast<std::uint3
 
 bool contains(const View& a, const View& b) {
   if (b.ended > a.ended || b.floor > a.floor || b.blocks.size() > a.blocks.size() ||
-      b.threads.size() > a.threads.size())
+      b.threads.size() > a.threads.size() || !ptx::contains(a.operations, b.operations))
     return false;
   for (const KnownBlock& each : b.blocks) {
     if (epochs_of(a, each.block) < each.epochs) return false;
@@ -53,13 +53,13 @@ bool contains(const View& a, const View& b) {
 
 }  // namespace
 
-std::uint32_t Clocks::add_block(std::uint32_t launch, int device) {
-  records_.push_back({0, launch, device});
+std::uint32_t Clocks::add_block(const BlockRecord& record) {
+  records_.push_back(record);
   return static_cast<std::uint32_t>(records_.size() - 1);
 }
 
 bool Clocks::knows(const Event& event, const View& view) const {
-  if (is_known(event.block, view.ended) || epochs_of(view, event.block) > event.epoch) return true;
+  if (is_known(event.block, view) || epochs_of(view, event.block) > event.epoch) return true;
   const std::uint64_t key = KnownThread::key_of(event.block, event.thread);
   const auto found =
       std::lower_bound(view.threads.begin(), view.threads.end(), key,
@@ -76,14 +76,15 @@ ViewRef Clocks::join(const ViewRef& a, const ViewRef& b) const {
   View view;
   view.ended = std::max(a->ended, b->ended);
   view.floor = std::max(a->floor, b->floor);
+  view.operations = ptx::join(a->operations, b->operations);
   view.blocks = merge(
       a->blocks, b->blocks, [](const KnownBlock& each) { return each.block; },
       [](const KnownBlock& x, const KnownBlock& y) { return x.epochs > y.epochs; });
-  std::erase_if(view.blocks, [&](const KnownBlock& each) { return is_known(each.block, view.ended); });
+  std::erase_if(view.blocks, [&](const KnownBlock& each) { return is_known(each.block, view); });
   view.threads = merge(
       a->threads, b->threads, [](const KnownThread& each) { return each.key; }, newer);
   std::erase_if(view.threads, [&](const KnownThread& each) {
-    return is_known(block_of(each), view.ended) || epochs_of(view, block_of(each)) > each.epoch;
+    return is_known(block_of(each), view) || epochs_of(view, block_of(each)) > each.epoch;
   });
   return ViewRef(std::move(view));
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/ptx/machine/code.h"
+#include "tests/ptx/machine/operations.h"
 
 namespace tutti::ptx {
 
@@ -31,8 +32,9 @@ struct KnownThread {
 // Knowledge of a thread about other threads. Immutable once it is shared.
 struct View {
   std::uint32_t references = 0;
-  std::uint64_t ended = 0;           // Launches that ended up to this stamp are known.
+  std::uint64_t ended = 0;           // Operations that ended up to this stamp are known.
   std::uint64_t floor = 0;           // Values that were overwritten up to this number of stores must not be read.
+  OperationClock operations;         // These operations are known, too.
   std::vector<KnownBlock> blocks;    // Sorted.
   std::vector<KnownThread> threads;  // Sorted.
 };
@@ -72,18 +74,20 @@ struct ThreadClocks {
   std::uint32_t clock = 1;
 };
 
+// A thread block, or a copy.
 struct BlockRecord {
-  std::uint64_t ended = 0;  // Stamp of the launch's end; 0: it runs.
-  std::uint32_t launch = 0;
+  std::uint64_t ended = 0;      // Stamp of the operation's end; 0: it runs.
+  std::uint32_t operation = 0;  // Number of the launch or copy.
   int device = 0;
+  std::uint32_t chain = 0, number = 0;  // Place in the order of operations; number 0: none.
 };
 
-// All thread blocks of the machine's life, by number.
+// All thread blocks and copies of the machine's life, by number.
 class Clocks {
  public:
   Clocks() { records_.emplace_back(); }
 
-  std::uint32_t add_block(std::uint32_t launch, int device);
+  std::uint32_t add_block(const BlockRecord& record);
   void end_block(std::uint32_t block, std::uint64_t stamp) { records_[block].ended = stamp; }
   const BlockRecord& record(std::uint32_t block) const { return records_[block]; }
 
@@ -101,10 +105,14 @@ class Clocks {
   // The view, and what the thread did up to `now`.
   ViewRef with_self(const ViewRef& view, const Event& now) const;
 
-  // True if the block's launch ended at or before the stamp.
-  bool is_known(std::uint32_t block, std::uint64_t ended) const {
-    return records_[block].ended != 0 && records_[block].ended <= ended;
+  // True if the view includes the end of the block's launch.
+  bool is_known(std::uint32_t block, const View& view) const {
+    const BlockRecord& record = records_[block];
+    if (record.ended != 0 && record.ended <= view.ended) return true;
+    return record.number != 0 && contains(view.operations, record.chain, record.number);
   }
+
+  HostClock& host() { return host_; }
 
   // The smallest scope that includes both blocks. Block 0 is the host or another process.
   Scope scope_of(std::uint32_t block, std::uint32_t other_block) const {
@@ -119,6 +127,7 @@ class Clocks {
  private:
   bool knows(const Event& event, const View& view) const;
   std::vector<BlockRecord> records_;
+  HostClock host_;
 };
 
 }  // namespace tutti::ptx

@@ -20,7 +20,7 @@ std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(
 }  // namespace
 
 GlobalMemory::GlobalMemory(AddressSpace& space, Clocks& clocks, const MachineOptions& options, Random& random)
-    : space_(space), clocks_(clocks), options_(options), random_(random), history_(1024), outside_(View()) {}
+    : space_(space), clocks_(clocks), options_(options), random_(random), history_(1024), released_(View()) {}
 
 void GlobalMemory::refresh() {
   const std::uint64_t version = space_.version();
@@ -45,7 +45,13 @@ void GlobalMemory::refresh() {
 void GlobalMemory::end_launches(std::uint64_t stamp) {
   View view;
   view.ended = stamp;
-  outside_ = clocks_.join(outside_, ViewRef(std::move(view)));
+  released_ = clocks_.join(released_, ViewRef(std::move(view)));
+}
+
+ViewRef GlobalMemory::outside() const {
+  View host;
+  host.operations = clocks_.host().get();
+  return clocks_.join(released_, ViewRef(std::move(host)));
 }
 
 Event GlobalMemory::event_of(const Block& block, std::uint32_t warp, std::uint32_t lane) const {
@@ -150,7 +156,7 @@ void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t l
 
 // The host or another process stored the value, at the latest now.
 const Publication* GlobalMemory::publish_outside(std::uint64_t address, std::uint64_t value) {
-  View view = *outside_;
+  View view = *outside();
   view.references = 0;
   view.floor = stores_;
   shadow_.at(address).published = true;
@@ -171,7 +177,7 @@ ViewRef GlobalMemory::published_by(const Access& access, std::uint32_t lane, Sco
     view = thread.fenced;
     scope = std::min(scope, thread.fence_scope);
   }
-  if (view && scope == Scope::system) outside_ = clocks_.join(outside_, view);
+  if (view && scope == Scope::system) released_ = clocks_.join(released_, view);
   return view;
 }
 
@@ -217,7 +223,7 @@ void GlobalMemory::atomic(Access& access, std::uint32_t lane) {
   const bool wrote = !(in.action == static_cast<std::uint8_t>(Atomic::compare) && old != operand);
   const Publication* const found = shadow_.at(address).published ? shadow_.find_publication(address) : nullptr;
   ViewRef earlier;
-  if (found != nullptr) earlier = found->value == old ? found->view : outside_;
+  if (found != nullptr) earlier = found->value == old ? found->view : outside();
   acquire(access, shadow_, lane, old);
   if (!wrote) return;
   if (options_.loads_stale) remember(address, granule, event_of(access.block, access.warp_index, lane));

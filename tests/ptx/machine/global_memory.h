@@ -74,18 +74,22 @@ class GlobalMemory {
 
   void fence(Block& block, std::uint32_t warp, std::uint32_t mask, const Instruction& in);
 
+  // Executes a copy that is at `now` and knows `view`. Throws RaisedRace before it changes memory.
+  void execute(const CopyLaunch& copy, const Event& now, const ViewRef& view);
+
   void drain_some(Block& block);  // One pending store, in any order that coherence allows.
   void drain_all(Block& block);
   void show_to_block(Block& block);
   void drain_visible(Block& block, std::uint32_t warp, std::uint32_t mask);  // Pending stores that the threads see.
 
-  void end_launches(std::uint64_t stamp);  // The host knows what launches up to this one did.
+  void end_launches(std::uint64_t stamp);  // The host knows what operations up to this one did.
 
   std::uint64_t stores() const { return stores_; }
   std::uint64_t changes() const { return changes_; }  // Stores that changed memory.
   std::uint64_t stale_loads() const { return stale_loads_; }
   std::uint64_t late_stores() const { return late_stores_; }
-  ViewRef outside() const { return outside_; }
+  // Events that the host and other processes may know by releases of kernels, without HostClock.
+  const ViewRef& released() const { return released_; }
   Event event_of(const Block& block, std::uint32_t warp, std::uint32_t lane) const;
   Clocks& clocks() { return clocks_; }
 
@@ -105,6 +109,9 @@ class GlobalMemory {
   void drain(Block& block, std::size_t index, std::uint32_t mask);
   void drain_lane(Block& block, PendingStore& store, std::uint32_t lane);
   void publish(const Block& block, const PendingStore& store, std::uint32_t lane);
+  // Records the access `cell` to those bytes that are registered.
+  void record_bytes(Cell cell, std::uint64_t begin, std::uint64_t end, const View& view);
+  ViewRef outside() const;  // Knowledge of the host and of other processes.
   const Publication* publish_outside(std::uint64_t address, std::uint64_t value);
   void drain_overlapping(Block& block, std::uint64_t address, std::uint32_t bytes);
   void remember(std::uint64_t address, std::uint64_t granule, const Event& writer);
@@ -121,7 +128,7 @@ class GlobalMemory {
   std::uint64_t version_ = 0;
   std::vector<Overwritten> history_;
   std::uint16_t next_history_ = 1;
-  ViewRef outside_;  // Knowledge of the host and of other processes.
+  ViewRef released_;
   std::uint64_t stores_ = 0, changes_ = 0, stale_loads_ = 0, late_stores_ = 0;
 };
 

@@ -33,6 +33,10 @@ Status Machine::start(KernelLaunch launch, LaunchDone done) {
   return thread_->start(std::move(launch), std::move(done));
 }
 
+void Machine::start(CopyLaunch copy, LaunchDone done) { thread_->start(std::move(copy), std::move(done)); }
+
+void Machine::observe(const OperationClock& clock) { thread_->clocks.host().add(clock); }
+
 std::uint32_t Machine::blocks_per_multiprocessor(const Module& module, const KernelInfo& kernel, std::uint32_t threads,
                                                  std::uint32_t dynamic_shared_bytes) const {
   const DeviceLimits& limits = thread_->limits[static_cast<std::size_t>(module.device())];

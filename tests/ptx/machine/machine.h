@@ -3,6 +3,7 @@
 // here.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "src/base/status.h"
 #include "tests/ptx/machine/memory.h"
 #include "tests/ptx/machine/module.h"
+#include "tests/ptx/machine/operations.h"
 
 namespace tutti::ptx {
 
@@ -60,6 +62,23 @@ struct KernelLaunch {
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<std::byte> parameters;  // KernelInfo::parameter_bytes
   bool cooperative = false;           // All thread blocks become resident at once.
+  // Without it, the launch happens after all operations that have ended when it is started.
+  std::optional<OperationOrder> order = std::nullopt;
+};
+
+// A copy or fill of memory by a device. Its accesses to registered memory are weak.
+struct CopyLaunch {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;  // Null: fills with `value`.
+  std::size_t bytes = 0;
+  int value = 0;
+  // Writes the word `word` of 4 bytes instead: a release of system scope.
+  bool writes_word = false;
+  std::uint32_t word = 0;
+  int device = 0;
+  std::optional<OperationOrder> order = std::nullopt;  // As for launches.
+  // The first to set it executes or cancels the copy; null: the copy cannot be cancelled.
+  std::shared_ptr<std::atomic<bool>> claimed = nullptr;
 };
 
 struct MachineOptions {
@@ -79,7 +98,8 @@ struct MachineCounters {
   std::uint64_t late_stores = 0;  // Stores that waited in a buffer.
 };
 
-// Called on the machine's thread, once per launch. Must not block on the machine; may call start().
+// Called on the machine's thread, once per launch or copy that is not cancelled. Must not block on the machine; may
+// call start().
 using LaunchDone = std::function<void(const std::optional<Fault>&)>;
 
 class Machine {
@@ -93,9 +113,14 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
 
   // Queues a launch on the module's device. Thread-safe; returns at once. Thread blocks start in the order of start()
-  // as soon as they fit on the device. Fails if the configuration can never run; `done` is not called then. All memory
-  // accesses of kernels whose LaunchDone has begun happen before those of kernels that start() launches later.
+  // as soon as they fit on the device. Fails if the configuration can never run; `done` is not called then.
   Status start(KernelLaunch launch, LaunchDone done);
+
+  // Queues a copy. Thread-safe; returns at once. Copies do not wait for kernels.
+  void start(CopyLaunch copy, LaunchDone done);
+
+  // The host knows from now on that these operations have ended. Values that it stores later publish this. Thread-safe.
+  void observe(const OperationClock& clock);
 
   // Thread blocks of this kind that fit on a multiprocessor at the same time. 0: never.
   std::uint32_t blocks_per_multiprocessor(const Module& module, const KernelInfo& kernel, std::uint32_t threads,

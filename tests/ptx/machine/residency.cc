@@ -136,7 +136,7 @@ void Machine::Thread::make_block(Running& launch, std::uint32_t multiprocessor) 
   const Extent& grid = launch.launch.grid;
   const std::uint64_t n = launch.blocks_placed++;
   block->running = &launch;
-  block->number = clocks.add_block(launch.number, launch.launch.module->device());
+  block->number = clocks.add_block(record_of(launch.launch.order, launch.number, launch.launch.module->device()));
   launch.numbers.push_back(block->number);
   block->index = {static_cast<std::uint32_t>(n % grid.x), static_cast<std::uint32_t>(n / grid.x % grid.y),
                   static_cast<std::uint32_t>(n / grid.x / grid.y)};
@@ -154,10 +154,6 @@ void Machine::Thread::make_block(Running& launch, std::uint32_t multiprocessor) 
   } else {
     block->memory.reset(static_cast<std::byte*>(std::aligned_alloc(128, bytes)));
   }
-  View view;
-  view.ended = launch.ended_before;
-  // The host may have started the launch after it saw what running kernels released.
-  const ViewRef initial = clocks.join(ViewRef(std::move(view)), memory.outside());
   block->warps.resize(warps);
   for (std::uint32_t w = 0; w < warps; ++w) {
     Warp& warp = block->warps[w];
@@ -166,7 +162,7 @@ void Machine::Thread::make_block(Running& launch, std::uint32_t multiprocessor) 
     const std::uint32_t threads = std::min(32U, block->threads - w * 32);
     warp.started = warp.live = threads == 32 ? ~0U : (1U << threads) - 1;
     warp.groups.push_back({warp.live, code.entry, Group::State::ready, 0, 0});
-    for (ThreadClocks& thread_clocks : warp.threads) thread_clocks.view = initial;
+    for (ThreadClocks& thread_clocks : warp.threads) thread_clocks.view = launch.known;
   }
   block->memory_bytes = bytes;
   blocks.push_back(std::move(block));
@@ -195,10 +191,7 @@ void Machine::Thread::end_block(Block& block) {
 
 void Machine::Thread::end_launch(Running& launch) {
   const auto device = static_cast<std::size_t>(launch.launch.module->device());
-  const std::uint64_t stamp = ended.load(std::memory_order_relaxed) + 1;
-  for (const std::uint32_t number : launch.numbers) clocks.end_block(number, stamp);
-  memory.end_launches(stamp);
-  ended.store(stamp, std::memory_order_release);
+  end_operation(launch.numbers, launch.launch.order.has_value());
   std::erase(devices[device].waiting, &launch);
   const auto found =
       std::find_if(launches.begin(), launches.end(), [&](const auto& each) { return each.get() == &launch; });

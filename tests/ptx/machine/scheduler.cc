@@ -53,17 +53,19 @@ void Machine::Thread::take_launches(std::unique_lock<std::mutex>& lock) {
            std::all_of(devices.begin(), devices.end(), [](const Device& d) { return d.waiting.empty(); });
   };
   if (idle()) {
-    wake.wait(lock, [&] { return stopping || !incoming.empty(); });
+    wake.wait(lock, [&] { return stopping || !incoming.empty() || !incoming_copies.empty(); });
     last_progress_ns = real_now_ns();
   }
   for (auto& launch : incoming) {
     launch->number = static_cast<std::uint32_t>(records.size());
     const auto& module = launch->launch.module;
-    records.push_back({module->program(), launch->code});
+    records.push_back({module->program(), launch->code, ""});
+    launch->known = knowledge_of(launch->launch.order, launch->ended_before);
     devices[static_cast<std::size_t>(module->device())].waiting.push_back(launch.get());
     launches.push_back(std::move(launch));
   }
   incoming.clear();
+  copies.swap(incoming_copies);
   has_incoming = false;
 }
 
@@ -75,10 +77,13 @@ void Machine::Thread::run() {
       if (stopping) break;
     }
     memory.refresh();
+    execute_copies();
     place_blocks();
     run_phase();
   }
-  stop_all({FaultKind::launch, "the machine was destroyed while the kernel ran or waited"});
+  const Fault fault = {FaultKind::launch, "the machine was destroyed while the operation ran or waited"};
+  for (const WaitingCopy& waiting : copies) waiting.done(fault);
+  stop_all(fault);
 }
 
 void Machine::Thread::run_phase() {
@@ -156,7 +161,7 @@ void Machine::Thread::run_slice(Block& block) {
   } catch (const Raised& raised) {
     stop_launch(*block.running, make_fault(block, raised));
   } catch (const RaisedRace& race) {
-    stop_launch(*block.running, make_fault(block, race));
+    stop_launch(*block.running, make_fault(race, describe_thread(block, race.later.thread)));
   }
 }
 
@@ -169,22 +174,24 @@ Fault Machine::Thread::make_fault(const Block& block, const Raised& raised) cons
                            " " + raised.what + ", at " + describe_place(code, executor.pc()) + seed_text()};
 }
 
-Fault Machine::Thread::make_fault(const Block& block, const RaisedRace& race) const {
-  const Code& code = *block.running->code;
-  const auto verb = [](const Cell& cell) {
-    return std::string(cell.strong ? "strongly " : "weakly ") + (cell.writes ? "writes" : "reads");
-  };
+std::string Machine::Thread::describe_access(const Cell& cell, const std::string& actor) const {
+  const Record& record = records[clocks.record(cell.block).operation];
+  return (record.code == nullptr ? record.copy : actor + " of " + describe_kernel(*record.code)) +
+         (cell.strong ? " strongly " : " weakly ") + (cell.writes ? "writes" : "reads");
+}
+
+Fault Machine::Thread::make_fault(const RaisedRace& race, const std::string& later) const {
   char address[32];
-  std::snprintf(address, sizeof address, "0x%llx", static_cast<unsigned long long>(race.address));
-  const Record& other = records[clocks.record(race.earlier.block).launch];
-  std::string text = std::string(name(FaultKind::race)) + ": " + describe_thread(block, race.later.thread) + " of " +
-                     describe_kernel(code) + " " + verb(race.later) + " " + address + " at " +
-                     describe_place(code, race.later.site) + ", not ordered after thread " +
-                     std::to_string(race.earlier.thread) + " of " +
-                     (race.earlier.block == race.later.block ? "the same block" : "another block") + " of " +
-                     describe_kernel(*other.code) + ", which " + verb(race.earlier) + " at " +
-                     describe_place(*other.code, race.earlier.site);
-  return {FaultKind::race, text + seed_text()};
+  std::snprintf(address, sizeof address, " 0x%llx", static_cast<unsigned long long>(race.address));
+  const auto place = [&](const Cell& cell) {
+    const Code* const code = records[clocks.record(cell.block).operation].code;
+    return code == nullptr ? "" : " at " + describe_place(*code, cell.site);
+  };
+  const std::string earlier = "thread " + std::to_string(race.earlier.thread) + " of " +
+                              (race.earlier.block == race.later.block ? "the same block" : "another block");
+  return {FaultKind::race, std::string(name(FaultKind::race)) + ": " + describe_access(race.later, later) + address +
+                               place(race.later) + ", and nothing orders this after: " +
+                               describe_access(race.earlier, earlier) + " it" + place(race.earlier) + seed_text()};
 }
 
 void Machine::Thread::report_deadlock() {

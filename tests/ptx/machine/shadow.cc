@@ -51,7 +51,7 @@ Cell* choose_victim(Granule& granule, const Cell& access, const View& view, cons
     if (!cell.writes) victim = &cell;
   }
   for (Cell& cell : granule.cells) {
-    if (clocks.is_known(cell.block, view.ended)) victim = &cell;
+    if (clocks.is_known(cell.block, view)) victim = &cell;
   }
   return victim;
 }
