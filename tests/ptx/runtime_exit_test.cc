@@ -25,6 +25,8 @@ class CallsAfterMain {
       require(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess, "cudaStreamCreateWithFlags");
     require(cudaMalloc(reinterpret_cast<void**>(&words_), kWords * sizeof *words_) == cudaSuccess, "cudaMalloc");
     require(cudaMemset(words_, 0, kWords * sizeof *words_) == cudaSuccess, "cudaMemset");
+    require(cudaDeviceSynchronize() == cudaSuccess,
+            "cudaDeviceSynchronize");  // The streams do not wait for cudaMemset().
     require(ncclCommInitAll(comms_, 2, devices_) == ncclSuccess, "ncclCommInitAll");
     require(reduce(), "ncclAllReduce");
     prepared_ = true;

@@ -6,7 +6,9 @@ tutti_test(runtime_processes_test.cc LINKS tutti_ptx_runtime tutti_base bootstra
 add_library(tutti_ptx_runtime_kernels STATIC runtime_kernels.cu)
 target_link_libraries(tutti_ptx_runtime_kernels PUBLIC tutti_ptx_runtime tutti_base PRIVATE tutti_flags)
 target_compile_options(tutti_ptx_runtime_kernels PRIVATE --expt-relaxed-constexpr)
-tutti_test(runtime_kernels_test.cc LINKS tutti_ptx_runtime_kernels bootstrap_processes LABELS ptx)
+tutti_tests(ptx_runtime_kernels_tests runtime_kernels_test.cc runtime_races_test.cc
+            LINKS tutti_ptx_runtime_kernels bootstrap_processes
+            LABELS ptx)
 if(TUTTI_HAS_NCCL)
   tutti_test(runtime_exit_test.cc LINKS tutti_ptx_runtime_kernels tutti_nccl LABELS ptx)
   use_nccl_header(ptx_runtime_exit_test)

@@ -1,60 +1,41 @@
 // Copies and fills of memory, and words that streams write and wait for.
-#include <cstring>
+#include <thread>
 
 #include "src/base/atomic.h"
 #include "tests/ptx/runtime/driver.h"
+#include "tests/ptx/runtime/machine_work.h"
 #include "tests/ptx/runtime/memory.h"
 #include "tests/ptx/runtime/stream.h"
 
 namespace tutti::cudart {
 namespace {
 
-class Copy final : public Work {
+// A copy, a fill, or a write of a word.
+class CopyWork final : public MachineWork {
  public:
-  Copy(std::byte* to, const std::byte* from, std::size_t bytes) : to_(to), from_(from), bytes_(bytes) {}
-  bool advance() override {
-    std::memmove(to_, from_, bytes_);
-    address_space().mark_written(to_, bytes_);
-    return true;
+  CopyWork(const char* name, const ptx::CopyLaunch& copy) : MachineWork(copy.device), name_(name), copy_(copy) {}
+  std::string name() const override { return name_; }
+  // Afterwards the copy does not access memory.
+  void abandon() override {
+    if (copy_.claimed == nullptr || !copy_.claimed->exchange(true)) return;
+    while (!has_ended()) std::this_thread::yield();
   }
-  std::string name() const override { return "a copy"; }
 
  private:
-  std::byte* const to_;
-  const std::byte* const from_;
-  const std::size_t bytes_;
-};
-
-class Fill final : public Work {
- public:
-  Fill(std::byte* to, int value, std::size_t bytes) : to_(to), value_(value), bytes_(bytes) {}
-  bool advance() override {
-    std::memset(to_, value_, bytes_);
-    address_space().mark_written(to_, bytes_);
-    return true;
+  Status start(ptx::Machine& machine, ptx::LaunchDone done) override {
+    copy_.order = order;
+    copy_.claimed = std::make_shared<std::atomic<bool>>(false);
+    machine.start(copy_, std::move(done));
+    return {};
   }
-  std::string name() const override { return "a memset"; }
 
- private:
-  std::byte* const to_;
-  const int value_;
-  const std::size_t bytes_;
+  const char* const name_;
+  ptx::CopyLaunch copy_;
 };
 
-class WriteWord final : public Work {
- public:
-  WriteWord(std::uint32_t* word, std::uint32_t value) : word_(word), value_(value) {}
-  bool advance() override {
-    address_space().mark_written(reinterpret_cast<std::byte*>(word_), sizeof *word_);
-    store_release(word_, value_);
-    return true;
-  }
-  std::string name() const override { return "a write of a word"; }
-
- private:
-  std::uint32_t* const word_;
-  const std::uint32_t value_;
-};
+MakeWork make_copy(const char* name, const ptx::CopyLaunch& copy) {
+  return [=] { return std::make_unique<CopyWork>(name, copy); };
+}
 
 class AwaitWord final : public Work {
  public:
@@ -128,9 +109,9 @@ cudaError_t copy_in(Lock& lock, Stream& stream, const CopyRequest& request) {
   if (request.bytes == 0) return cudaSuccess;
   auto* target = static_cast<std::byte*>(request.to);
   const auto* source = static_cast<const std::byte*>(request.from);
-  const auto make = [=, bytes = request.bytes] { return std::make_unique<Copy>(target, source, bytes); };
+  const ptx::CopyLaunch launch = {.to = target, .from = source, .bytes = request.bytes, .device = stream.device};
   TaskPtr task;
-  const cudaError_t error = enqueue(stream, {cudaGraphNodeTypeMemcpy, make}, &task);
+  const cudaError_t error = enqueue(stream, {cudaGraphNodeTypeMemcpy, make_copy("a copy", launch)}, &task);
   if (error != cudaSuccess || task == nullptr) return error;
   const bool within_device = to.known && from.known && !to.on_host && !from.on_host;
   const bool pageable = !to.known || !from.known;
@@ -152,8 +133,9 @@ cudaError_t fill(void* to, int value, std::size_t bytes, cudaStream_t handle) {
     const Place place = place_of(to, bytes, device_state(stream->device));
     if (!place.known || !place.fits || !place.reachable) return cudaErrorInvalidValue;
     if (bytes == 0) return cudaSuccess;
-    auto* target = static_cast<std::byte*>(to);
-    return enqueue(*stream, {cudaGraphNodeTypeMemset, [=] { return std::make_unique<Fill>(target, value, bytes); }});
+    const ptx::CopyLaunch launch = {
+        .to = static_cast<std::byte*>(to), .bytes = bytes, .value = value, .device = stream->device};
+    return enqueue(*stream, {cudaGraphNodeTypeMemset, make_copy("a memset", launch)});
   });
 }
 
@@ -163,9 +145,10 @@ CUresult stream_write_value(CUstream handle, CUdeviceptr address, std::uint32_t 
   if ((flags & ~unsigned{CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER}) != 0) return CUDA_ERROR_INVALID_VALUE;
   return enter_driver([&](Lock&, DeviceState& device) {
     Stream* stream = stream_of(handle, device);
-    auto* word = reinterpret_cast<std::uint32_t*>(address);
+    auto* word = reinterpret_cast<std::byte*>(address);
     if (stream == nullptr || find_allocation(word) == nullptr || address % 4 != 0) return cudaErrorInvalidValue;
-    return enqueue(*stream, {cudaGraphNodeTypeEmpty, [=] { return std::make_unique<WriteWord>(word, value); }});
+    const ptx::CopyLaunch launch = {.to = word, .writes_word = true, .word = value, .device = stream->device};
+    return enqueue(*stream, {cudaGraphNodeTypeEmpty, make_copy("a write of a word", launch)});
   });
 }
 

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/ptx/runtime/errors.h"
+#include "tests/ptx/runtime/kernel.h"
 
 namespace tutti::cudart {
 namespace {
@@ -29,8 +30,14 @@ TaskPtr Engine::add(int device, std::unique_ptr<Work> work, std::span<const Task
   auto task = std::make_shared<Task>();
   task->device = device;
   task->work = std::move(work);
+  choose_chain(*task, before);
+  task->order.before = host_;
   for (const TaskPtr& each : before) {
-    if (each == nullptr || each->done) continue;
+    if (each == nullptr) continue;
+    if (each->done) {
+      task->order.before = ptx::join(task->order.before, each->order.before);
+      continue;
+    }
     each->next.push_back(task);
     ++task->missing;
   }
@@ -42,6 +49,28 @@ TaskPtr Engine::add(int device, std::unique_ptr<Work> work, std::span<const Task
   return task;
 }
 
+// Continues the chain of a predecessor if it is the last of its chain. Otherwise begins a chain, or continues one whose
+// last task the host knows to have ended.
+void Engine::choose_chain(Task& task, std::span<const TaskPtr> before) {
+  std::uint32_t chain = 0;
+  const auto last = std::find_if(before.begin(), before.end(), [this](const TaskPtr& each) {
+    return each != nullptr && chains_[each->order.chain] == each->order.number;
+  });
+  if (last != before.end()) {
+    chain = (*last)->order.chain;
+  } else {
+    while (chain < chains_.size() && !ptx::contains(host_, chain, chains_[chain])) ++chain;
+  }
+  if (chain == chains_.size()) chains_.push_back(0);
+  task.order = {nullptr, chain, ++chains_[chain]};
+}
+
+void Engine::observe(const Task& task) {
+  if (ptx::contains(host_, task.order.before)) return;
+  host_ = ptx::join(host_, task.order.before);
+  machine().observe(host_);
+}
+
 void Engine::await(Lock& lock, const std::string& what, const std::function<bool()>& claim) {
   if (changed_.wait_for(lock, kLong, claim)) return;
   report("%s has waited for 30 s; running kernels: %s", what.c_str(), running_kernels().c_str());
@@ -49,7 +78,9 @@ void Engine::await(Lock& lock, const std::string& what, const std::function<bool
 }
 
 void Engine::await(Lock& lock, const std::string& what, const TaskPtr& task) {
-  if (task != nullptr) await(lock, what, [&task] { return task->done; });
+  if (task == nullptr) return;
+  await(lock, what, [&task] { return task->done; });
+  observe(*task);
 }
 
 bool Engine::runs_kernel(int device) const {
@@ -79,6 +110,7 @@ void Engine::begin() {
 }
 
 void Engine::ready(const TaskPtr& task) {
+  if (task->work != nullptr) task->work->order = task->order;
   running_.push_back(task);
   if (task->work == nullptr || !task->work->holds_queue()) leave_queue(*task);
   looks_again_ = true;
@@ -112,6 +144,10 @@ void Engine::satisfy(std::vector<TaskPtr>& tasks) {
 void Engine::finish(const TaskPtr& task) {
   task->done = true;
   task->done_ns = now_ns();
+  const bool polled = task->work != nullptr && task->work->polls();
+  if (polled) task->order.before = ptx::join(task->order.before, host_);  // The host may have stored the word.
+  task->order.before = ptx::clock_after(task->order);
+  for (const TaskPtr& next : task->next) next->order.before = ptx::join(next->order.before, task->order.before);
   task->work.reset();
   if (task->finished) task->finished();
   task->finished = nullptr;

@@ -28,6 +28,9 @@ class Engine {
   void await(Lock& lock, const std::string& what, const std::function<bool()>& claim);
   void await(Lock& lock, const std::string& what, const TaskPtr& task);
 
+  // The host knows from now on that the task has ended. await() of a task does this itself.
+  void observe(const Task& task);
+
   bool runs_kernel(int device) const;
   // Marks the device as faulty. Its tasks end without effect.
   void fail(int device);
@@ -43,6 +46,7 @@ class Engine {
   void leave_queue(Task& task);
   void satisfy(std::vector<TaskPtr>& tasks);
   void finish(const TaskPtr& task);
+  void choose_chain(Task& task, std::span<const TaskPtr> before);
   std::string running_kernels() const;
 
   mutable std::mutex mutex_;
@@ -50,6 +54,8 @@ class Engine {
   std::condition_variable changed_;  // Tasks have finished.
   std::vector<TaskPtr> running_;
   std::vector<bool> failed_;
+  std::vector<std::uint32_t> chains_;  // Number of the last task of each chain.
+  ptx::OperationClock host_;           // Tasks whose end the host knows.
   bool begun_ = false;
   bool looks_again_ = false;
 };

@@ -147,7 +147,7 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
   return on_event(handle, [](Lock&, DeviceState&, Event& event) {
     const cudaError_t error = forbid_query(event);
     if (error != cudaSuccess) return error;
-    return event.mark->task == nullptr || event.mark->task->done ? cudaSuccess : cudaErrorNotReady;
+    return are_done({event.mark->task}) ? cudaSuccess : cudaErrorNotReady;
   });
 }
 
@@ -170,7 +170,7 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t until)
       if (event->capture != nullptr) return forbid_query(*event);
       if (event->mark->task == nullptr) return cudaErrorInvalidResourceHandle;
     }
-    if (!start.mark->task->done || !end->mark->task->done) return cudaErrorNotReady;
+    if (!are_done({start.mark->task, end->mark->task})) return cudaErrorNotReady;
     *ms = static_cast<float>(static_cast<double>(end->mark->task->done_ns - start.mark->task->done_ns) * 1e-6);
     return cudaSuccess;
   });

@@ -23,7 +23,10 @@ void launch(GraphInstance& instance, Stream& stream) {
   }
   instance.last = append(stream, nullptr, tasks);
   // The launch keeps the graph's objects until its end, even if the instance is destroyed.
-  if (!instance.last->done) instance.last->finished = [kept = instance.content] {};
+  if (instance.last->done) return;
+  instance.last->finished = [kept = instance.content, last = instance.last.get()] {
+    if (kept.use_count() == 1) engine().observe(*last);  // Destructors of user objects follow.
+  };
 }
 
 }  // namespace
@@ -100,6 +103,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t handle) {
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
   return without_context([&](Lock&) {
     if (graph == nullptr) return cudaErrorInvalidValue;
+    const TaskPtr last = instance_of(graph)->last;
+    if (last != nullptr && last->done) engine().observe(*last);  // Destructors of user objects follow.
     delete instance_of(graph);
     return cudaSuccess;
   });

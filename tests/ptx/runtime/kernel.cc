@@ -1,11 +1,11 @@
 #include "tests/ptx/runtime/kernel.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
 #include "src/base/config.h"
+#include "tests/ptx/runtime/machine_work.h"
 #include "tests/ptx/runtime/memory.h"
 #include "tests/ptx/runtime/pageable.h"
 #include "tests/ptx/runtime/stream.h"
@@ -34,63 +34,22 @@ std::map<const void*, Kernel>& kernels() {
   return all;
 }
 
-cudaError_t error_of(ptx::FaultKind kind) {
-  switch (kind) {
-    case ptx::FaultKind::bounds:
-    case ptx::FaultKind::use_after_free:
-    case ptx::FaultKind::access_denied: return cudaErrorIllegalAddress;
-    case ptx::FaultKind::alignment: return cudaErrorMisalignedAddress;
-    case ptx::FaultKind::state_space: return cudaErrorInvalidAddressSpace;
-    case ptx::FaultKind::trap:
-    case ptx::FaultKind::mask:
-    case ptx::FaultKind::barrier: return cudaErrorIllegalInstruction;
-    case ptx::FaultKind::deadlock: return cudaErrorLaunchTimeout;
-    default: return cudaErrorLaunchFailure;
-  }
-}
-
-void fail(int device, cudaError_t error, const std::string& text) {
-  report("device %d: %s: %s", device, runtime_name(error), text.c_str());
-  const Lock lock(engine().mutex());
-  DeviceState& state = device_state(device);
-  if (state.fault == cudaSuccess) state.fault = error;
-  engine().fail(device);
-}
-
-// One execution of a kernel. The machine's thread announces its end.
-class KernelRun final : public Work {
+// One execution of a kernel.
+class KernelRun final : public MachineWork {
  public:
-  explicit KernelRun(std::shared_ptr<const ptx::KernelLaunch> launch) : launch_(std::move(launch)) {}
-
-  bool advance() override {
-    if (!started_) start();
-    return ended_->load(std::memory_order_acquire);
-  }
+  explicit KernelRun(std::shared_ptr<const ptx::KernelLaunch> launch)
+      : MachineWork(launch->module->device()), launch_(std::move(launch)) {}
   bool is_kernel() const override { return true; }
   std::string name() const override { return launch_->kernel; }
 
  private:
-  void start() {
-    started_ = true;
-    const int device = launch_->module->device();
-    const Status status =
-        running_machine().start(*launch_, [ended = ended_, device](const std::optional<ptx::Fault>& fault) {
-          if (fault) fail(device, error_of(fault->kind), fault->text);
-          ended->store(true, std::memory_order_release);
-          engine().look_again();
-        });
-    if (status.ok()) return;
-    fail(device, cudaErrorLaunchFailure, status.message());
-    ended_->store(true, std::memory_order_release);
-  }
-  static ptx::Machine& running_machine() {
-    const Lock lock(engine().mutex());
-    return machine();
+  Status start(ptx::Machine& machine, ptx::LaunchDone done) override {
+    ptx::KernelLaunch launch = *launch_;
+    launch.order = order;
+    return machine.start(std::move(launch), std::move(done));
   }
 
   const std::shared_ptr<const ptx::KernelLaunch> launch_;
-  const std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
-  bool started_ = false;
 };
 
 LoadedKernel refused(cudaError_t error, const std::string& text) {

@@ -52,7 +52,8 @@ Stream* stream_of(cudaStream_t handle, DeviceState& current) {
 
 TaskPtr append(Stream& stream, std::unique_ptr<Work> work, std::vector<TaskPtr> before) {
   DeviceState& device = device_state(stream.device);
-  for (const TaskPtr& each : predecessors(stream)) before.push_back(each);
+  const std::vector<TaskPtr> own = predecessors(stream);  // First, since the task continues the chain of the first.
+  before.insert(before.begin(), own.begin(), own.end());
   TaskPtr& queue = device.queues[{stream.priority, stream.queue}];
   queue = engine().add(stream.device, std::move(work), before, queue);
   stream.last = queue;
@@ -79,7 +80,10 @@ std::vector<TaskPtr> ends_of(Stream& stream) {
 }
 
 std::vector<TaskPtr> ends_of(DeviceState& device) {
-  std::erase_if(device.orphans, [](const TaskPtr& task) { return task->done; });
+  std::erase_if(device.orphans, [](const TaskPtr& task) {
+    if (task->done) engine().observe(*task);  // The caller waits for the device.
+    return task->done;
+  });
   std::vector<TaskPtr> ends = device.orphans;
   ends.push_back(device.legacy.last);
   for (const Stream* stream : device.streams) ends.push_back(stream->last);
@@ -90,6 +94,19 @@ void await_all(Lock& lock, const char* what, const std::vector<TaskPtr>& tasks) 
   engine().await(lock, what, [&tasks] {
     return std::all_of(tasks.begin(), tasks.end(), [](const TaskPtr& task) { return task == nullptr || task->done; });
   });
+  for (const TaskPtr& task : tasks) {
+    if (task != nullptr) engine().observe(*task);
+  }
+}
+
+bool are_done(const std::vector<TaskPtr>& tasks) {
+  for (const TaskPtr& task : tasks) {
+    if (task != nullptr && !task->done) return false;
+  }
+  for (const TaskPtr& task : tasks) {
+    if (task != nullptr) engine().observe(*task);
+  }
+  return true;
 }
 
 }  // namespace tutti::cudart
@@ -208,10 +225,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   return on_stream(handle, [](Lock&, Stream& stream) {
     const cudaError_t error = forbid_wait(stream);
     if (error != cudaSuccess) return error;
-    const auto ends = ends_of(stream);
-    const bool done =
-        std::all_of(ends.begin(), ends.end(), [](const TaskPtr& task) { return task == nullptr || task->done; });
-    return done ? cudaSuccess : cudaErrorNotReady;
+    return are_done(ends_of(stream)) ? cudaSuccess : cudaErrorNotReady;
   });
 }
 

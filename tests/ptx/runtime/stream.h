@@ -22,6 +22,9 @@ TaskPtr append(Stream& stream, std::unique_ptr<Work> work, std::vector<TaskPtr> 
 // The tasks that a wait for the stream waits for. For the legacy stream, these include the ends of blocking streams.
 std::vector<TaskPtr> ends_of(Stream& stream);
 std::vector<TaskPtr> ends_of(DeviceState& device);
+// The host knows the tasks' ends afterwards.
 void await_all(Lock& lock, const char* what, const std::vector<TaskPtr>& tasks);
+// Returns whether the tasks (each may be null) have ended. If so, the host knows it.
+bool are_done(const std::vector<TaskPtr>& tasks);
 
 }  // namespace tutti::cudart

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/ptx/machine/operations.h"
+
 namespace tutti::cudart {
 
 // An operation of a device: a copy, a kernel, a wait for a word.
@@ -17,11 +19,13 @@ class Work {
   // Begins or continues the operation, without blocking. Returns true if it has finished. Called by the engine thread,
   // without the lock of the runtime.
   virtual bool advance() = 0;
+  ptx::OperationOrder order;  // Set before the first advance().
   // True for kernels, which implicit synchronisation waits for.
   virtual bool is_kernel() const { return false; }
   // True if later work of the same hardware queue cannot begin before this one has ended.
   virtual bool holds_queue() const { return false; }
-  // True if only advance() can find out that the operation has ended; otherwise Engine::look_again() announces it.
+  // True if the operation waits for a word, so that only advance() can find out that it has ended; otherwise
+  // Engine::look_again() announces the end.
   virtual bool polls() const { return false; }
   virtual std::string name() const = 0;  // For reports.
   // Ends the operation early after a fault of its device.
@@ -43,6 +47,7 @@ struct Task {
   bool left_queue = false;
   bool done = false;
   std::int64_t done_ns = 0;
+  ptx::OperationOrder order;       // `before` grows until the task begins. At the end it includes the task.
   std::function<void()> finished;  // Called at the end, with the runtime locked.
 };
 
