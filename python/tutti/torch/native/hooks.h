@@ -59,7 +59,7 @@ void call_all(const std::vector<Function>& functions, const Arguments&... argume
 // Held by a std::shared_ptr. stop() must precede the release of the last pointer.
 class Hooks : public std::enable_shared_from_this<Hooks> {
  public:
-#ifdef C10D_BACKEND_HAS_HOOKS
+#if TUTTI_TORCH_VERSION >= 21500
   HookTable<c10d::CompletionHook> completion;  // Called after each operation that succeeded.
   HookTable<c10d::AbortHook> abort;            // Called after a failure of the group, and before the program aborts it.
   bool watch_completion() const { return !completion.empty(); }

@@ -79,7 +79,7 @@ class ProcessGroupTutti : public c10d::Backend {
   c10::intrusive_ptr<Backend> shrink(const std::vector<int64_t>& excluded, int flags,
                                      const c10::intrusive_ptr<Backend::Options>& options);
 
-#ifdef C10D_BACKEND_HAS_HOOKS
+#if TUTTI_TORCH_VERSION >= 21500
   bool supportsCompletionHooks() const override { return true; }
   void registerCompletionHook(int64_t id, c10d::CompletionHook hook) override { hooks_->completion.add(id, hook); }
   void unregisterCompletionHook(int64_t id) override { hooks_->completion.remove(id); }
