@@ -13,7 +13,7 @@ from tutti._api import c
 from tutti._errors import check
 
 from ._python_tensors import (ScopedReduction, blocks, check_count, check_equally_many, check_tensors, copy_from, elements_of,
-                              empty_flat, finish, flat_copy, only, overlap, readable, reducible_type, writable)
+                              empty_flat, finish, flat_copy, is_misplaced, only, overlap, readable, reducible_type, writable)
 
 Tensors = Sequence[torch.Tensor]
 MAX_SPARSE_DIMENSIONS = 64
@@ -170,8 +170,8 @@ class Collectives:
 
         def call(comm: Any) -> None:
             for output, given in zip(outputs, inputs):
-                dense = writable(output)
-                _all_gather(readable(given), dense, comm)
+                sent, dense = readable(given), writable(output)
+                _all_gather(sent.clone() if is_misplaced(sent, dense, self._rank) else sent, dense, comm)
                 finish(dense, output)
 
         return self._start(opts, list(outputs), call)
@@ -224,8 +224,8 @@ class Collectives:
 
         def call(comm: Any) -> None:
             for output, given in zip(outputs, inputs):
-                dense = writable(output)
-                _reduce_scatter(readable(given), dense, opts.reduceOp, comm)
+                sent, dense = readable(given), writable(output)
+                _reduce_scatter(sent.clone() if is_misplaced(dense, sent, self._rank) else sent, dense, opts.reduceOp, comm)
                 finish(dense, output)
 
         return self._start(opts, list(outputs), call)

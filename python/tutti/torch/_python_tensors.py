@@ -96,6 +96,11 @@ def overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
     return a.data_ptr() < b.data_ptr() + b.nbytes and b.data_ptr() < a.data_ptr() + a.nbytes
 
 
+def is_misplaced(block: torch.Tensor, whole: torch.Tensor, rank: int) -> bool:
+    """Returns whether a tensor shares memory with another one, of which it is not the block of this rank."""
+    return overlap(block, whole) and block.data_ptr() != whole.data_ptr() + rank * block.nbytes
+
+
 def finish(dense: torch.Tensor, tensor: torch.Tensor) -> None:
     if dense is not tensor:
         tensor.copy_(dense)

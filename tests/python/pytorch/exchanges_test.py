@@ -80,6 +80,36 @@ def all_to_all_single_with_rows_on_some_ranks(rank, size):
 
 
 @case
+def input_in_the_output_of_all_gather(rank, size):
+    """The input is the rank's own block, another one, or parts of two."""
+    for start in {rank * 1000, (rank + 1) % size * 1000, 500 if size > 1 else 0}:
+        expected = torch.empty(size, 1000)
+        dist.all_gather_into_tensor(expected, torch.arange(1000.0) + start + rank)
+        for equal in (True, False):
+            last = 0 if equal else 1  # Sizes differ by ranks unless `equal`.
+            sizes = [1000 + (last if r == size - 1 else 0) for r in range(size)]
+            output = torch.zeros(sum(sizes))
+            given = output[start:start + sizes[rank]] if start + sizes[rank] <= len(output) else output[-sizes[rank]:]
+            given[:1000] = expected[rank]
+            dist.all_gather(list(output.split(sizes)), given)
+            for r, block in enumerate(output.split(sizes)):
+                same(block[:1000], expected[r], f"list, input at {start}, block {r}")
+        output = torch.zeros(size * 1000)
+        output[start:start + 1000] = expected[rank]
+        dist.all_gather_into_tensor(output, output[start:start + 1000])
+        same(output.view(size, 1000), expected, f"tensor, input at {start}")
+
+
+@case
+def output_in_the_input_of_reduce_scatter(rank, size):
+    for start in {rank * 1000, (rank + 1) % size * 1000, 500 if size > 1 else 0}:
+        given = values(rank, (size * 1000,), torch.float32)
+        expected = sum(values(r, (size * 1000,), torch.float32)[rank * 1000:rank * 1000 + 1000] for r in range(size))
+        dist.reduce_scatter_tensor(given[start:start + 1000], given)
+        same(given[start:start + 1000], expected, f"output at {start}")
+
+
+@case
 def all_to_all_lists(rank, size):
     for layout in range(2):
         blocks = [list(layouts(values(rank * 10 + to, (rank + to + 1, 2), torch.float32)))[layout] for to in range(size)]

@@ -31,7 +31,8 @@ std::vector<Dense> all_of(const Tensors& tensors, Dense (*view)(const at::Tensor
   return result;
 }
 
-void reduce_scatter_dense(const Dense& input, const Dense& output, const c10d::ReduceOp& reduction, tutti_comm comm) {
+void reduce_scatter_dense(Dense input, const Dense& output, const c10d::ReduceOp& reduction, tutti_comm comm) {
+  if (output.is_misplaced_in(input, comm)) input = input.copy();
   const at::ScalarType type = output.tensor().scalar_type();
   ScopedReduction scoped(reduction, type, comm);
   check(tutti_reduce_scatter(input.data(), output.data(), output.count(), reducible_type(type), scoped.get(), comm,

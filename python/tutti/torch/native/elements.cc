@@ -101,6 +101,15 @@ bool Dense::overlaps(const Dense& other) const {
   return mine < theirs + other.dense_.nbytes() && theirs < mine + dense_.nbytes();
 }
 
+bool Dense::is_misplaced_in(const Dense& whole, tutti_comm comm) const {
+  if (!overlaps(whole)) return false;
+  int rank = 0;
+  check(tutti_comm_rank(comm, &rank));
+  return data() != static_cast<const char*>(whole.data()) + rank * dense_.nbytes();
+}
+
+Dense Dense::copy() const { return for_reading(dense_.clone()); }
+
 void Dense::finish() const {
   if (!dense_.is_same(original_)) original_.copy_(dense_);
 }

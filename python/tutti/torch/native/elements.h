@@ -45,6 +45,9 @@ class Dense {
   size_t count() const { return static_cast<size_t>(dense_.numel()); }
   const at::Tensor& tensor() const { return dense_; }
   bool overlaps(const Dense& other) const;
+  // Returns whether this tensor shares memory with `whole`, of which it is not the block of this rank.
+  bool is_misplaced_in(const Dense& whole, tutti_comm comm) const;
+  Dense copy() const;
   void finish() const;
 
  private:

@@ -85,12 +85,14 @@ class BlockList {
   }
 
   void* data() const { return views_[0].data(); }
+  const Dense& operator[](int rank) const { return views_[rank]; }
 
-  // Returns whether a block of this list has memory of a block of `other`.
+  // Returns whether a block of this list has memory of `other`.
+  bool overlaps(const Dense& other) const {
+    return std::any_of(views_.begin(), views_.end(), [&](const Dense& own) { return own.overlaps(other); });
+  }
   bool overlaps(const BlockList& other) const {
-    return std::any_of(views_.begin(), views_.end(), [&](const Dense& a) {
-      return std::any_of(other.views_.begin(), other.views_.end(), [&](const Dense& b) { return a.overlaps(b); });
-    });
+    return std::any_of(other.views_.begin(), other.views_.end(), [&](const Dense& block) { return overlaps(block); });
   }
 
   void finish() const {
@@ -119,10 +121,11 @@ void exchange(const Blocks& sent, const Blocks& received, tutti_type type, tutti
 // Sends `input` to all ranks, whose inputs have different sizes.
 void all_gather_unequal(const at::Tensor& input, const Tensors& outputs, tutti_comm comm) {
   const Elements elements = elements_of(input.scalar_type());
-  const Dense dense = Dense::for_reading(input);
+  const BlockList list(outputs, Dense::for_writing);
+  Dense dense = Dense::for_reading(input);
+  if (list.overlaps(dense)) dense = dense.copy();
   const Blocks sent{dense.data(), Sizes(outputs.size(), dense.count() * elements.per_element),
                     Sizes(outputs.size(), 0)};
-  const BlockList list(outputs, Dense::for_writing);
   if (const std::optional<Blocks> received = list.in_place(elements)) {
     exchange(sent, *received, elements.type, comm);
   } else {
@@ -133,10 +136,11 @@ void all_gather_unequal(const at::Tensor& input, const Tensors& outputs, tutti_c
   list.finish();
 }
 
-void all_gather_equal(const at::Tensor& input, const Tensors& outputs, tutti_comm comm) {
+void all_gather_equal(const at::Tensor& input, const Tensors& outputs, int rank, tutti_comm comm) {
   const Elements elements = elements_of(input.scalar_type());
-  const Dense dense = Dense::for_reading(input);
   const BlockList list(outputs, Dense::for_writing);
+  Dense dense = Dense::for_reading(input);
+  if (dense.data() != list[rank].data() && list.overlaps(dense)) dense = dense.copy();
   const bool is_adjacent = list.is_adjacent();
   const at::Tensor flat = is_adjacent ? at::Tensor() : list.empty_flat();
   check(tutti_all_gather(dense.data(), is_adjacent ? list.data() : flat.data_ptr(),
@@ -147,8 +151,9 @@ void all_gather_equal(const at::Tensor& input, const Tensors& outputs, tutti_com
 
 void all_gather_dense(const at::Tensor& input, const at::Tensor& output, tutti_comm comm) {
   const Elements elements = elements_of(input.scalar_type());
-  const Dense sent = Dense::for_reading(input);
+  Dense sent = Dense::for_reading(input);
   const Dense received = Dense::for_writing(output);
+  if (sent.is_misplaced_in(received, comm)) sent = sent.copy();
   check(tutti_all_gather(sent.data(), received.data(), sent.count() * elements.per_element, elements.type, comm,
                          nullptr));
   received.finish();
@@ -219,8 +224,8 @@ WorkPtr ProcessGroupTutti::allgather(TensorLists& outputs, Tensors& inputs, cons
   Call call = call_of(OpType::ALLGATHER, TUTTI_TITLE("all_gather"), options);
   call.inputs = inputs;
   call.outputs = outputs;
-  return start(std::move(call), [input, equal, list = outputs[0]](tutti_comm comm) {
-    equal ? all_gather_equal(input, list, comm) : all_gather_unequal(input, list, comm);
+  return start(std::move(call), [input, equal, list = outputs[0], rank = rank_](tutti_comm comm) {
+    equal ? all_gather_equal(input, list, rank, comm) : all_gather_unequal(input, list, comm);
   });
 }
 
@@ -263,11 +268,11 @@ WorkPtr ProcessGroupTutti::allgather_coalesced(TensorLists& outputs, Tensors& in
   Call call = call_of(OpType::ALLGATHER_COALESCED, TUTTI_TITLE("all_gather"), options);
   call.inputs = inputs;
   call.outputs = outputs;
-  return start(std::move(call), [outputs, inputs](tutti_comm comm) {
+  return start(std::move(call), [outputs, inputs, rank = rank_](tutti_comm comm) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       Tensors list;
       for (const Tensors& of_rank : outputs) list.push_back(of_rank[i]);
-      all_gather_equal(inputs[i], list, comm);
+      all_gather_equal(inputs[i], list, rank, comm);
     }
   });
 }
@@ -329,7 +334,7 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
     const Elements elements = elements_of(input.scalar_type());
     const Dense received = Dense::for_writing(output);
     Dense sent = Dense::for_reading(input);
-    if (sent.overlaps(received)) sent = Dense::for_reading(input.clone());
+    if (sent.overlaps(received)) sent = sent.copy();
     // Some ranks may pass rows and others none, so all make the same call.
     exchange(blocks_of_rows(sent, input_rows, ranks, elements.per_element),
              blocks_of_rows(received, output_rows, ranks, elements.per_element), elements.type, comm);
