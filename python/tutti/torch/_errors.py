@@ -55,3 +55,7 @@ def timeout_error(text: str, rank: int) -> _errors.Error:
 
 def shut_down_error() -> _errors.Error:
     return _errors.InvalidUsage("the process group has been shut down; create a new one")
+
+
+def no_members_error() -> _errors.Error:
+    return _errors.InvalidUsage("the process group has no members; call torch.distributed._reconfigure() first")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 @dataclass
 class Options:
     """The argument `pg_options` of init_process_group() and new_group(). Equal on all ranks.

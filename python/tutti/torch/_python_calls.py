@@ -20,7 +20,7 @@ from tutti import _options
 from tutti._api import CommOptions, Type, UniqueIdStruct, c
 from tutti._errors import check
 
-from ._errors import raised_by, shut_down_error, timeout_error
+from ._errors import no_members_error, raised_by, shut_down_error, timeout_error
 from ._options import Options
 from ._python_tensors import no_autograd
 
@@ -84,10 +84,11 @@ def _limit_s(timeout: datetime.timedelta) -> float:
     return timeout.total_seconds() if timeout > datetime.timedelta(0) else math.inf
 
 
-def options_of(options: Options, name: str, timeout: datetime.timedelta) -> Dict[str, Any]:
+def options_of(options: Options, name: str, timeout: datetime.timedelta,
+               init_timeout: Optional[datetime.timedelta] = None) -> Dict[str, Any]:
     given = {key: value for key, value in vars(options).items() if value}
-    limit = _limit_s(timeout)
-    return {"name": name, "timeout": limit, "init_timeout": limit, **given}
+    init_limit = _limit_s(timeout if init_timeout is None else init_timeout)
+    return {"name": name, "timeout": _limit_s(timeout), "init_timeout": init_limit, **given}
 
 
 _Work: Any = dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10d.Work
@@ -276,6 +277,11 @@ class CallQueue:
             self._release()
         return True
 
+    def is_idle(self) -> bool:
+        """Returns whether no call runs or is pending."""
+        with self._changed:
+            return not self._runner and not self._pending
+
     def stop(self) -> None:
         """Waits until all calls have completed, and makes the thread end soon. Later calls are refused.
 
@@ -291,11 +297,15 @@ class CallQueue:
 
 
 class Communicator:
-    """A handle, and one with the timeout of the last call that had another. A child of fork() does not end its parent's."""
+    """A handle, and one with the timeout of the last call that had another. A child of fork() does not end its parent's.
+
+    handle: None before reconfigure(), which refuses calls
+    """
 
     def __init__(self, handle: Any, timeout: datetime.timedelta) -> None:
         self._process = os.getpid()
         self._handle = handle
+        self._has_members = handle is not None
         self._timeout = timeout
         self._view: Any = None
         self._view_timeout: Optional[datetime.timedelta] = None
@@ -303,7 +313,7 @@ class Communicator:
     def handle(self, timeout: Optional[datetime.timedelta] = None) -> Any:
         """Returns a handle for calls that wait `timeout` at most; None: the timeout of the group; 0: no limit."""
         if self._handle is None:
-            raise shut_down_error()
+            raise shut_down_error() if self._has_members else no_members_error()
         if timeout is None or timeout == self._timeout:
             return self._handle
         if self._view is None or timeout != self._view_timeout:

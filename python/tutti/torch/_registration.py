@@ -15,6 +15,7 @@ import tutti
 
 from . import _native, _shrinking
 from ._options import Options
+from ._reconfigure import HAS_RECONFIGURE, own_host
 
 log = logging.getLogger("tutti.torch")
 _shrinking.install()
@@ -55,6 +56,9 @@ def _create_native(given: Any, options: Options, replaces_gloo: bool) -> Any:
     made.group_name = given.group_id
     made.global_ranks_in_group = given.global_ranks_in_group
     made.replaces_gloo = replaces_gloo
+    if HAS_RECONFIGURE:
+        made.host = own_host(given.store)
+        made.joins_later = getattr(given, "enable_reconfigure", False)
     for name, value in vars(options).items():
         setattr(made, name, value)
     return module.create(given.store, given.group_rank, given.group_size, made)

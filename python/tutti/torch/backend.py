@@ -25,6 +25,7 @@ from ._python_calls import CallQueue, CoalescedWork, Communicator, Work, join, o
 from ._python_collectives import Collectives
 from ._python_messages import Messages
 from ._python_tensors import check_outputs, reducible_type
+from ._reconfigure import Reconfigurable
 
 _MIN_SECTION_LIMIT = 64
 UNSET = datetime.timedelta(milliseconds=-1)
@@ -34,10 +35,11 @@ HAS_BACKENDS = _native.torch_version() >= 21400
 _Base: Any = c10d.Backend if HAS_BACKENDS else dist.ProcessGroup
 
 
-class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
+class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignore[misc]
     """A process group, or the part of one for CPU tensors."""
 
-    # PyTorch's own properties of these names call the method that reads them.
+    # PyTorch's own properties of these names call the method that reads them. Only a TuttiGroup supports reconfigure(), because
+    # the rank and the size of a backend cannot change.
     supports_coalescing = supports_reconfigure = supports_window = _supports_time_estimate = False
 
     def __init__(self, rank: int, size: int, handle: Any, options: Options, timeout: datetime.timedelta, store: Any = None,
@@ -49,7 +51,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._queue = CallQueue()
         self._sequence = 0
         self._description = "undefined"
-        self._monitored_barriers: Optional[MonitoredBarriers] = None  # None after shrinking.
+        self._monitored_barriers: Optional[MonitoredBarriers] = None  # None after shrinking, and without members.
         self._lock = threading.Lock()  # Guards the next three members.
         self._waiting: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # For futures of messages.
         self._section: Optional[List[Work]] = None
@@ -164,6 +166,7 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
     def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
         timeout = opts if isinstance(opts, datetime.timedelta) else getattr(opts, "timeout", UNSET)
         timeout = self._timeout if timeout == UNSET else timeout
+        self._comm.handle()  # Fails if the group has no members.
         if self._monitored_barriers is None:
             raise RuntimeError("monitored_barrier: a process group that was made by shrinking has no store; use barrier()")
         self._monitored_barriers.wait(timeout, wait_all_ranks)
@@ -194,7 +197,8 @@ class TuttiBackend(Collectives, Messages, _Base):  # type: ignore[misc]
         self._start(_Blocking, [], lambda comm: handles.append(self._comm.shrink(list(excluded), made))).wait()
         self._queue.stop()
         rank = self._rank - sum(other < self._rank for other in excluded)
-        return _keep(TuttiBackend(rank, self._size - len(excluded), handles[0], self._options, self._timeout, None, self._name))
+        size = self._size - len(excluded)
+        return _keep(TuttiBackend(rank, size, handles[0], self._options, self._timeout, None, self._name))
 
     def abort(self) -> None:
         self._comm.abort()
@@ -241,7 +245,8 @@ _FORWARDED = (
     "all_gather_single_coalesced", "allreduce", "allreduce_coalesced", "alltoall", "alltoall_base", "all_to_all_single", "barrier",
     "broadcast", "gather", "monitored_barrier", "recv", "recv_anysource", "reduce", "reduce_scatter", "_reduce_scatter_base",
     "reduce_scatter_single", "reduce_scatter_single_coalesced", "reduce_scatter_tensor_coalesced", "scatter", "send", "shutdown",
-    "abort", "_start_coalescing", "_end_coalescing", "_get_sequence_number_for_group", "get_group_store")
+    "abort", "_start_coalescing", "_end_coalescing", "_get_sequence_number_for_group", "get_group_store",
+    "get_reconfigure_handle", "reconfigure")
 
 
 class TuttiGroup(dist.ProcessGroup):  # type: ignore[misc]
@@ -259,6 +264,15 @@ class TuttiGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     def getBackendName(self) -> str:
         return "tutti"
+
+    def getRank(self) -> int:
+        return int(self._tutti._rank)
+
+    def getSize(self) -> int:
+        return int(self._tutti._size)
+
+    rank, size = getRank, getSize
+    supports_reconfigure = True
 
 
 def _forward(name: str) -> Any:
@@ -288,5 +302,9 @@ def _create(store: Any, rank: int, size: int, options: Options, timeout: datetim
 
 def create(given: Any, options: Options) -> Any:
     """Creates a process group, or its backend. `given` is PyTorch's DistributedBackendOptions."""
-    backend = _create(given.store, given.group_rank, given.group_size, options, given.timeout, given.group_id)
+    name = given.group_id
+    if getattr(given, "enable_reconfigure", False):
+        backend = TuttiBackend(given.group_rank, given.group_size, None, options, given.timeout, given.store, name)
+    else:
+        backend = _create(given.store, given.group_rank, given.group_size, options, given.timeout, name)
     return TuttiGroup(backend) if HAS_BACKENDS else backend

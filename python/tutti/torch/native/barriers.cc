@@ -67,6 +67,7 @@ WorkPtr ProcessGroupTutti::barrier(const c10d::BarrierOptions& options) {
 //   N/1, N/2, ...:   ranks that have reached it
 //   N/failed, N/end: set in this order by rank 0; N/failed only if ranks were missing
 void ProcessGroupTutti::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+  communicator_->default_handle();  // Throws if the group has no members.
   TORCH_CHECK(store_, "monitored_barrier: a process group that was made by shrinking has no store; use barrier()");
   const Milliseconds timeout = timeout_or_default(options.timeout);
   const Clock::time_point deadline = Clock::now() + timeout;

@@ -87,6 +87,11 @@ void CallQueue::help(const CallWork& call) {
   if (!nested) release(lock);
 }
 
+bool CallQueue::is_idle() {
+  const Lock lock(mutex_);
+  return !running_ && pending_.empty();
+}
+
 void CallQueue::stop() {
   if (process_ != getpid()) return;
   Lock lock(mutex_);

@@ -34,6 +34,9 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   // Runs pending calls in this thread until `call` has completed. Returns early if another thread is running calls.
   void help(const CallWork& call);
 
+  // Returns whether no call runs or is pending.
+  bool is_idle();
+
   // Waits until all calls have completed, and ends the queue's thread. Later calls are refused.
   //   GIL: not held by the caller, because callbacks of calls may need it.
   //   In a callback of a call: does not wait.

@@ -19,14 +19,23 @@ LibraryError shut_down_error(int rank) {
   return LibraryError(tutti_invalid_usage, "the process group has been shut down; create a new one", rank);
 }
 
+namespace {
+
+LibraryError no_members_error(int rank) {
+  return LibraryError(tutti_invalid_usage,
+                      "the process group has no members; call torch.distributed._reconfigure() first", rank);
+}
+
+}  // namespace
+
 Communicator::Communicator(tutti_comm comm, std::chrono::milliseconds timeout, int rank)
-    : comm_(comm), timeout_(timeout), rank_(rank), process_(getpid()) {}
+    : comm_(comm), timeout_(timeout), rank_(rank), process_(getpid()), has_members_(comm != nullptr) {}
 
 Communicator::~Communicator() { leave(); }
 
 tutti_comm Communicator::default_handle() const {
   const tutti_comm comm = comm_;
-  if (comm == nullptr) throw shut_down_error(rank_);
+  if (comm == nullptr) throw has_members_ ? shut_down_error(rank_) : no_members_error(rank_);
   return comm;
 }
 

@@ -32,20 +32,24 @@ void check(tutti_status status, int rank = kUnknownRank);
 
 LibraryError shut_down_error(int rank);
 
+// Owner of a handle. Without one, before reconfigure(), it refuses calls.
 class Communicator {
  public:
-  // Takes over `comm`, whose calls wait `timeout` at most. `rank`: this process in `comm`, for errors.
+  // Takes over `comm`, whose calls wait `timeout` at most, or is null. `rank`: this process in `comm`, for errors.
   Communicator(tutti_comm comm, std::chrono::milliseconds timeout, int rank);
   // Leaves the communicator without waiting for peers, except in a child of fork(), which must not touch it.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // Returns the handle for calls that wait `timeout` at most. Throws after leave().
+  // Returns the handle for calls that wait `timeout` at most. Throws without one, and after leave().
   tutti_comm handle(std::chrono::milliseconds timeout);
 
-  // Returns the handle without a change of its timeout. Throws after leave().
+  // Returns the handle without a change of its timeout. Throws without one, and after leave().
   tutti_comm default_handle() const;
+
+  // Returns whether it has a handle.
+  bool is_open() const { return comm_ != nullptr; }
 
   // Ends all waits on this rank and its peers. Any thread may call it.
   void abort();
@@ -62,6 +66,7 @@ class Communicator {
   int rank_;
   std::mutex leaving_;  // Held by leave().
   int process_;
+  bool has_members_;
 };
 
 }  // namespace tutti_torch

@@ -52,7 +52,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("compression", &Options::compression)
       .def_readwrite("max_relative_error", &Options::max_relative_error)
       .def_readwrite("compression_rounding", &Options::compression_rounding)
+      .def_readwrite("joins_later", &Options::joins_later)
       .def_readwrite("replaces_gloo", &Options::replaces_gloo)
+      .def_readwrite("host", &Options::host)
       .def_readwrite("compression_seed", &Options::compression_seed);
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),
              py::call_guard<py::gil_scoped_release>());

@@ -1,10 +1,8 @@
 #include "python/tutti/torch/native/process_group.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <set>
-#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "python/tutti/torch/native/elements.h"
 #include "python/tutti/torch/native/gil.h"
@@ -12,81 +10,14 @@
 namespace tutti_torch {
 namespace {
 
-const char* c_string(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
-
-tutti_comm_options comm_options(const Options& options) {
-  tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
-  result.name = c_string(options.group_name);
-  result.timeout_ms = options.timeout.count() > 0 ? options.timeout.count() : -1;
-  result.init_timeout_ms = result.timeout_ms;
-  result.compression = c_string(options.compression);
-  result.max_relative_error = options.max_relative_error;
-  result.compression_rounding = c_string(options.compression_rounding);
-  result.compression_seed = options.compression_seed;
-  return result;
-}
-
-const std::string kIdKey = "tutti/id";
 constexpr size_t kMinCoalescedLimit = 64;
-
-// Rank 0 creates the id; the others read it from the store.
-tutti_unique_id exchange_id(c10d::Store& store, int rank) {
-  tutti_unique_id id;
-  if (rank == 0) {
-    check(tutti_get_unique_id(&id), rank);
-    store.set(kIdKey, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
-    return id;
-  }
-  const std::vector<uint8_t> bytes = store.get(kIdKey);
-  TORCH_CHECK(bytes.size() == sizeof id.bytes, "the store's ", kIdKey, " has ", bytes.size(), " bytes instead of ",
-              sizeof id.bytes, "; use the same version of tutti on all ranks");
-  std::memcpy(id.bytes, bytes.data(), bytes.size());
-  return id;
-}
-
-// A store may outlive its groups, so the next group must not find the id of this one.
-void delete_id(c10d::Store& store) {
-  try {
-    store.deleteKey(kIdKey);
-  } catch (const std::exception&) {
-    // Stores that cannot delete keys serve one group.
-  }
-}
-
-// Returns on all ranks when the id is gone.
-void forget_id(c10d::Store& store, int rank, tutti_comm comm) {
-  if (rank == 0) delete_id(store);
-  uint8_t token = 0;
-  check(tutti_broadcast(&token, &token, 1, tutti_uint8, 0, comm, nullptr), rank);
-}
-
-// Returns the prefix of the store's keys of the group with this id: its FNV-1a hash, as on the Python path.
-std::string prefix_of(const tutti_unique_id& id) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char byte : id.bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
-  return "tutti/" + std::to_string(hash);
-}
-
-Joined join(const StorePtr& store, int rank, int size, const Options& options) {
-  const tutti_unique_id id = exchange_id(*store, rank);
-  const tutti_comm_options joining = comm_options(options);
-  tutti_comm comm = nullptr;
-  try {
-    check(tutti_comm_create(&id, rank, size, &joining, &comm), rank);
-  } catch (const LibraryError&) {
-    if (rank == 0) delete_id(*store);
-    throw;
-  }
-  auto communicator = std::make_shared<Communicator>(comm, options.timeout, rank);
-  forget_id(*store, rank, comm);
-  return {std::move(communicator), c10::make_intrusive<c10d::PrefixStore>(prefix_of(id), store)};
-}
 
 // Options for a group that is made from one with `parent`: those of `given` that PyTorch defines, if it is not null.
 OptionsPtr inherit(const Options& parent, const c10::intrusive_ptr<c10d::Backend::Options>& given) {
-  auto result = c10::make_intrusive<Options>(parent);
+  const auto* ours = dynamic_cast<const Options*>(given.get());
+  auto result = c10::make_intrusive<Options>(ours == nullptr ? parent : *ours);
+  result->joins_later = false;
   if (!given) return result;
-  if (const auto* ours = dynamic_cast<const Options*>(given.get())) result = c10::make_intrusive<Options>(*ours);
   result->timeout = given->timeout;
   result->group_name = given->group_name;
   result->global_ranks_in_group = given->global_ranks_in_group;
@@ -132,17 +63,22 @@ class CoalescedWork : public c10d::Work {
 }  // namespace
 
 ProcessGroupTutti::ProcessGroupTutti(const StorePtr& store, int rank, int size, OptionsPtr options)
-    : ProcessGroupTutti(rank, size, options, join(store, rank, size, *options)) {}
+    : ProcessGroupTutti(
+          rank, size, options,
+          options->joins_later ? without_members(rank) : join({store, rank, size, options->timeout}, *options)) {}
 
 ProcessGroupTutti::ProcessGroupTutti(int rank, int size, OptionsPtr options, Joined joined)
-    : Backend(rank, size),
-      options_(std::move(options)),
-      store_(std::move(joined.store)),
-      communicator_(std::move(joined.communicator)),
-      queue_(std::make_shared<CallQueue>()),
-      callbacks_(std::make_shared<CallbackThread>()),
-      ending_(std::make_shared<GroupEnding>(GroupEnding{communicator_, queue_, callbacks_, hooks_})) {
+    : Backend(rank, size), options_(std::move(options)), callbacks_(std::make_shared<CallbackThread>()) {
   init();
+  use(std::move(joined));
+}
+
+void ProcessGroupTutti::use(Joined joined) {
+  communicator_ = std::move(joined.communicator);
+  store_ = std::move(joined.store);
+  queue_ = std::make_shared<CallQueue>();
+  ending_ = std::make_shared<GroupEnding>(GroupEnding{communicator_, queue_, callbacks_, hooks_});
+  sequence_ = monitored_barriers_ = 0;
   add_open_group(ending_);
 }
 

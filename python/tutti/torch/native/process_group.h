@@ -1,32 +1,19 @@
 #pragma once
 // The Tutti backend of torch.distributed for CPU tensors, on the C API of Tutti.
 //   process_group.cc: creation, splitting, shrinking and end, and the start of calls
+//   reconfigure.cc:   a new membership of a group
 //   collectives.cc:   broadcast and reductions
 //   exchanges.cc:     gathers, scatters and all-to-all
 //   messages.cc:      send and recv
 //   barriers.cc:      barrier and monitored barrier
 
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/distributed/c10d/Store.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "python/tutti/torch/native/group_ending.h"
+#include "python/tutti/torch/native/joining.h"
 #include "python/tutti/torch/native/message_work.h"
 
 namespace tutti_torch {
-
-// Options of a process group. A split and a shrink inherit all of them.
-struct Options : c10d::Backend::Options {
-  explicit Options(Milliseconds timeout = kBackendDefaultTimeout) : c10d::Backend::Options("tutti", timeout) {}
-  c10::intrusive_ptr<c10d::Backend::Options> clone() const { return c10::make_intrusive<Options>(*this); }
-
-  // As in tutti_comm_options.
-  std::string compression;
-  double max_relative_error = 0;
-  std::string compression_rounding;
-  uint64_t compression_seed = 0;
-
-  bool replaces_gloo = false;
-};
 
 // The name of an operation in profiles. Profiles of a group in place of Gloo have Gloo's names.
 struct Title {
@@ -36,19 +23,12 @@ struct Title {
 #define TUTTI_TITLE(operation) \
   tutti_torch::Title { "tutti:" operation, "gloo:" operation }
 
-using OptionsPtr = c10::intrusive_ptr<Options>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
-using StorePtr = c10::intrusive_ptr<c10d::Store>;
-
-// Parts of a new process group. `store` has the keys of this group alone; null after shrinking.
-struct Joined {
-  std::shared_ptr<Communicator> communicator;
-  StorePtr store;
-};
 
 class ProcessGroupTutti : public c10d::Backend {
  public:
-  // Blocks until all ranks have joined, at most options->timeout. `store` carries the communicator's id.
+  // Blocks until all ranks have joined, at most options->timeout. `store` carries the communicator's id. With
+  // options->joins_later, the group has no communicator before reconfigure().
   ProcessGroupTutti(const StorePtr& store, int rank, int size, OptionsPtr options);
   // Waits for this rank's calls, unless shutdown() has done so.
   ~ProcessGroupTutti() override;
@@ -78,6 +58,16 @@ class ProcessGroupTutti : public c10d::Backend {
   // After a failure this group is as before. Otherwise its later calls are refused.
   c10::intrusive_ptr<Backend> shrink(const std::vector<int64_t>& excluded, int flags,
                                      const c10::intrusive_ptr<Backend::Options>& options);
+
+#ifdef C10D_BACKEND_HAS_RECONFIGURE
+  bool supportsReconfigure() const override { return true; }
+  // Returns the address of a store of this process, which exists from the first call until the end of the group.
+  c10d::ReconfigureHandle get_reconfigure_handle() const override;
+  // Replaces the members. Calls of the old group that are not complete fail. Blocks until all new ranks have joined;
+  // after a failure the group has no communicator, and another reconfigure() may follow. No other thread uses the
+  // group.
+  WorkPtr reconfigure(const c10d::ReconfigureOptions& given) override;
+#endif
 
 #if TUTTI_TORCH_VERSION >= 21500
   bool supportsCompletionHooks() const override { return true; }
@@ -133,6 +123,8 @@ class ProcessGroupTutti : public c10d::Backend {
   }
 
   ProcessGroupTutti(int rank, int size, OptionsPtr options, Joined joined);
+  // Makes later calls use `joined`.
+  void use(Joined joined);
   WorkPtr start(Call call, CallWork::Body body);
   WorkPtr start_message(Call call, const at::Tensor& tensor, int peer, int tag);
   CallDescription describe(Call call);
@@ -155,6 +147,8 @@ class ProcessGroupTutti : public c10d::Backend {
   std::atomic<bool> coalescing_{false};
   std::vector<WorkPtr> coalesced_;  // Calls of the open section.
   size_t coalesced_limit_ = 0;      // Number of calls at which those that have succeeded are released.
+  mutable std::mutex hosting_mutex_;
+  mutable c10::intrusive_ptr<c10d::TCPStore> hosted_;  // See get_reconfigure_handle(). Guarded by hosting_mutex_.
 };
 
 }  // namespace tutti_torch

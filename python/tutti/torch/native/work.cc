@@ -59,7 +59,7 @@ std::exception_ptr CallWork::call() {
     return nullptr;
   } catch (LibraryError& error) {
     error.rank = rank_;
-    if (error.fails_group()) owner_.hooks->start_abort();
+    if (error.fails_group() && owner_.communicator->is_open()) owner_.hooks->start_abort();
     const bool limit_passed = timeout_.count() > 0 && std::chrono::steady_clock::now() - start >= timeout_;
     return error.status == tutti_timeout && limit_passed ? std::make_exception_ptr(with_timeout(error))
                                                          : std::current_exception();

@@ -1,0 +1,87 @@
+#include "python/tutti/torch/native/joining.h"
+
+#include <cstring>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+namespace tutti_torch {
+namespace {
+
+const char* c_string(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+int64_t limit_ms(Milliseconds timeout) { return timeout.count() > 0 ? timeout.count() : -1; }
+
+const std::string kIdKey = "tutti/id";
+
+// Rank 0 creates the id; the others read it from the store.
+tutti_unique_id exchange_id(c10d::Store& store, int rank) {
+  tutti_unique_id id;
+  if (rank == 0) {
+    check(tutti_get_unique_id(&id), rank);
+    store.set(kIdKey, std::vector<uint8_t>(id.bytes, id.bytes + sizeof id.bytes));
+    return id;
+  }
+  const std::vector<uint8_t> bytes = store.get(kIdKey);
+  TORCH_CHECK(bytes.size() == sizeof id.bytes, "the store's ", kIdKey, " has ", bytes.size(), " bytes instead of ",
+              sizeof id.bytes, "; use the same version of tutti on all ranks");
+  std::memcpy(id.bytes, bytes.data(), bytes.size());
+  return id;
+}
+
+// A store may outlive its groups, so the next group must not find the id of this one.
+void delete_id(c10d::Store& store) {
+  try {
+    store.deleteKey(kIdKey);
+  } catch (const std::exception&) {
+    // Stores that cannot delete keys serve one group.
+  }
+}
+
+// Returns on all ranks when the id is gone.
+void forget_id(c10d::Store& store, int rank, tutti_comm comm) {
+  if (rank == 0) delete_id(store);
+  uint8_t token = 0;
+  check(tutti_broadcast(&token, &token, 1, tutti_uint8, 0, comm, nullptr), rank);
+}
+
+// Returns the prefix of the store's keys of the group with this id: its FNV-1a hash, as on the Python path.
+std::string prefix_of(const tutti_unique_id& id) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (const char byte : id.bytes) hash = (hash ^ static_cast<uint8_t>(byte)) * 0x100000001b3;
+  return "tutti/" + std::to_string(hash);
+}
+
+}  // namespace
+
+tutti_comm_options comm_options(const Options& options) {
+  tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
+  result.name = c_string(options.group_name);
+  result.timeout_ms = limit_ms(options.timeout);
+  result.init_timeout_ms = result.timeout_ms;
+  result.compression = c_string(options.compression);
+  result.max_relative_error = options.max_relative_error;
+  result.compression_rounding = c_string(options.compression_rounding);
+  result.compression_seed = options.compression_seed;
+  return result;
+}
+
+Joined join(const Member& member, const Options& options) {
+  const tutti_unique_id id = exchange_id(*member.store, member.rank);
+  tutti_comm_options joining = comm_options(options);
+  joining.init_timeout_ms = limit_ms(member.timeout);
+  tutti_comm comm = nullptr;
+  try {
+    check(tutti_comm_create(&id, member.rank, member.size, &joining, &comm), member.rank);
+  } catch (const LibraryError&) {
+    if (member.rank == 0) delete_id(*member.store);
+    throw;
+  }
+  auto communicator = std::make_shared<Communicator>(comm, options.timeout, member.rank);
+  forget_id(*member.store, member.rank, comm);
+  return {std::move(communicator), c10::make_intrusive<c10d::PrefixStore>(prefix_of(id), member.store)};
+}
+
+void wait_for_rank_0(const Member& member) {
+  if (member.rank != 0) member.store->wait({kIdKey}, member.timeout);
+}
+
+}  // namespace tutti_torch
