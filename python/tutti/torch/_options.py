@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+DEVICES = ["cpu", "cuda"]  # CUDA tensors get an error that names the backend to use.
+
+
 @dataclass
 class Options:
     """The argument `pg_options` of init_process_group() and new_group(). Equal on all ranks.

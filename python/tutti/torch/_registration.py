@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d
 import tutti
 
 from . import _native, _shrinking
-from ._options import Options
+from ._options import DEVICES, Options
 from ._reconfigure import HAS_RECONFIGURE, own_host
 
 log = logging.getLogger("tutti.torch")
@@ -100,7 +100,7 @@ def process_group(store: Any, rank: int, size: int, timeout: Any = None, options
 def register() -> None:
     """Makes "tutti" a backend of torch.distributed. Idempotent. Entry point of the group torch.distributed.backends."""
     if dist.is_available() and "TUTTI" not in dist.Backend._plugins:
-        dist.Backend.register_backend("tutti", create, extended_api=True, devices=["cpu"])
+        dist.Backend.register_backend("tutti", create, extended_api=True, devices=DEVICES)
 
 
 def _create_for_gloo(given: Any, pg_options: Any = None) -> Any:
@@ -138,7 +138,7 @@ def replace_gloo() -> None:
     if hasattr(dist.Backend, "_ensure_backend_registered"):
         dist.Backend._ensure_backend_registered("gloo")
         dist.Backend._plugins["GLOO"] = dist.Backend._BackendPlugin(_create_for_gloo, True)
-        dist.Backend.backend_capability["gloo"] = ["cpu"]
+        dist.Backend.backend_capability["gloo"] = DEVICES
     else:
         from . import _older
 

@@ -12,6 +12,8 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
+from ._options import DEVICES
+
 
 def install() -> None:
     """Makes PyTorch register backends of Tutti as custom ones. Idempotent."""
@@ -23,7 +25,8 @@ def install() -> None:
         group = original(new_backend, *arguments, **named)
         if new_backend.name() == "tutti":
             custom = dist.ProcessGroup.BackendType.CUSTOM
-            group._register_backend(torch.device("cpu"), custom, new_backend)
+            for device in DEVICES:
+                group._register_backend(torch.device(device), custom, new_backend)
             group._set_default_backend(custom)
         return group
 

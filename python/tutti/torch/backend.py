@@ -19,7 +19,7 @@ from tutti._errors import check
 
 from . import _native
 from ._errors import limited_to, raised_by
-from ._options import Options
+from ._options import DEVICES, Options
 from ._python_barriers import MonitoredBarriers
 from ._python_calls import CallQueue, CoalescedWork, Communicator, Work, join, options_of
 from ._python_collectives import Collectives
@@ -260,7 +260,8 @@ class TuttiGroup(dist.ProcessGroup):  # type: ignore[misc]
         super().__init__(backend._store, backend._rank, backend._size)
         self._tutti = backend
         self._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
-        self._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, backend)
+        for device in DEVICES:
+            self._register_backend(torch.device(device), dist.ProcessGroup.BackendType.CUSTOM, backend)
 
     def getBackendName(self) -> str:
         return "tutti"

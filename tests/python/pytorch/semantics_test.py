@@ -208,6 +208,15 @@ def flight_recorder_has_completed_calls(rank, size):
 
 
 @case
+def tensor_of_another_device_is_refused(rank, size):
+    backend = backend_of(dist.group.WORLD)
+    raises(lambda: backend.allreduce([torch.empty(3, device="meta")]), "a tensor is on meta",
+           'pass "cpu:tutti,cuda:nccl" as the backend')
+    if HAS_MONITORED_BARRIER:
+        assert dist.group.WORLD._get_backend(torch.device("cuda")) is backend, "a CUDA tensor has another error"
+
+
+@case
 def zz_errors_have_fields(rank, size):
     """Runs last, in a group of its own, which fails."""
     if size == 1:
