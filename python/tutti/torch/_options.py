@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 DEVICES = ["cpu", "cuda"]  # CUDA tensors get an error that names the backend to use.
 
@@ -24,3 +25,8 @@ class Options:
     max_relative_error: float = 0.0
     compression_rounding: str = ""
     compression_seed: int = 0
+
+
+def communicator_name(given: Any) -> str:
+    """Returns the name of a group's communicator in messages: none for the default group, whose list of ranks is empty."""
+    return f"group {given.group_id}" if given.global_ranks_in_group else ""

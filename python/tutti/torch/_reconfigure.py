@@ -45,7 +45,7 @@ class Reconfigurable:
     _store: Any
     _options: Options
     _timeout: datetime.timedelta
-    _name: str
+    _communicator_name: str
     _comm: Communicator
     _queue: CallQueue
     _sequence: int
@@ -65,7 +65,7 @@ class Reconfigurable:
         self._leave()
         with raised_by(rank):
             store = self._meet_rank_0(handles, rank, given.uuid, timeout)
-            made = options_of(self._options, self._name, self._timeout, timeout)
+            made = options_of(self._options, self._communicator_name, self._timeout, timeout)
             handle, own_store = join(store, rank, size, made)
         self._rank, self._size, self._sequence = rank, size, 0
         self._comm = Communicator(handle, self._timeout)

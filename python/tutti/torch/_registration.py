@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d
 import tutti
 
 from . import _native, _shrinking
-from ._options import DEVICES, Options
+from ._options import DEVICES, Options, communicator_name
 from ._reconfigure import HAS_RECONFIGURE, own_host
 
 log = logging.getLogger("tutti.torch")
@@ -55,6 +55,7 @@ def _create_native(given: Any, options: Options, replaces_gloo: bool) -> Any:
     made = module.Options(given.timeout)
     made.group_name = given.group_id
     made.global_ranks_in_group = given.global_ranks_in_group
+    made.communicator_name = communicator_name(given)
     made.replaces_gloo = replaces_gloo
     if HAS_RECONFIGURE:
         made.host = own_host(given.store)

@@ -19,7 +19,7 @@ from tutti._errors import check
 
 from . import _native
 from ._errors import limited_to, raised_by
-from ._options import DEVICES, Options
+from ._options import DEVICES, Options, communicator_name
 from ._python_barriers import MonitoredBarriers
 from ._python_calls import CallQueue, CoalescedWork, Communicator, Work, join, options_of
 from ._python_collectives import Collectives
@@ -44,8 +44,10 @@ class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignor
 
     def __init__(self, rank: int, size: int, handle: Any, options: Options, timeout: datetime.timedelta, store: Any = None,
                  name: str = "") -> None:
+        """name: of the communicator, in messages"""
         _Base.__init__(self, rank, size)
-        self._rank, self._size, self._name = rank, size, name
+        self._rank, self._size, self._name = rank, size, ""
+        self._communicator_name = name
         self._options, self._timeout, self._store = options, timeout, store
         self._comm = Communicator(handle, timeout)
         self._queue = CallQueue()
@@ -184,21 +186,21 @@ class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignor
         if self._rank not in ranks:
             return None
         timeout = self._timeout if options is None else options._timeout
-        name = self._name if options is None else options.group_name
+        name = self._communicator_name if options is None else f"group {options.group_name}"
         return _keep(_create(store, list(ranks).index(self._rank), len(ranks), self._options, timeout, name))
 
     def merge(self, store: Any, options: Any, rank: int, size: int) -> TuttiBackend:
-        return _keep(_create(store, rank, size, self._options, self._timeout, self._name))
+        return _keep(_create(store, rank, size, self._options, self._timeout, self._communicator_name))
 
     def shrink(self, excluded: Sequence[int], flags: int = 0, options: Any = None) -> TuttiBackend:
         """After a failure this group is as before. Otherwise its later calls are refused."""
-        made = options_of(self._options, self._name, self._timeout)
+        made = options_of(self._options, self._communicator_name, self._timeout)
         handles: List[Any] = []
         self._start(_Blocking, [], lambda comm: handles.append(self._comm.shrink(list(excluded), made))).wait()
         self._queue.stop()
         rank = self._rank - sum(other < self._rank for other in excluded)
         size = self._size - len(excluded)
-        return _keep(TuttiBackend(rank, size, handles[0], self._options, self._timeout, None, self._name))
+        return _keep(TuttiBackend(rank, size, handles[0], self._options, self._timeout, None, self._communicator_name))
 
     def abort(self) -> None:
         self._comm.abort()
@@ -303,7 +305,7 @@ def _create(store: Any, rank: int, size: int, options: Options, timeout: datetim
 
 def create(given: Any, options: Options) -> Any:
     """Creates a process group, or its backend. `given` is PyTorch's DistributedBackendOptions."""
-    name = given.group_id
+    name = communicator_name(given)
     if getattr(given, "enable_reconfigure", False):
         backend = TuttiBackend(given.group_rank, given.group_size, None, options, given.timeout, given.store, name)
     else:

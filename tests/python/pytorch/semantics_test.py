@@ -240,6 +240,15 @@ def zz_errors_have_fields(rank, size):
 
 
 @case
+def zz_errors_name_the_group(rank, size):
+    if size == 1:
+        return
+    group = dist.new_group()
+    error = error_of(lambda: dist.all_reduce(torch.ones(3 + rank), group=group))
+    assert f"of group {group.group_name}: rank" in error.message, error.message
+
+
+@case
 def zz_timeout_of_a_call_is_named(rank, size):
     if size == 1:
         return

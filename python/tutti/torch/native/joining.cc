@@ -54,7 +54,7 @@ std::string prefix_of(const tutti_unique_id& id) {
 
 tutti_comm_options comm_options(const Options& options) {
   tutti_comm_options result = TUTTI_COMM_OPTIONS_DEFAULT;
-  result.name = c_string(options.group_name);
+  result.name = c_string(options.communicator_name);
   result.timeout_ms = limit_ms(options.timeout);
   result.init_timeout_ms = result.timeout_ms;
   result.compression = c_string(options.compression);

@@ -23,6 +23,7 @@ struct Options : c10d::Backend::Options {
   std::string compression_rounding;
   uint64_t compression_seed = 0;
 
+  std::string communicator_name;  // Name in messages.
   bool replaces_gloo = false;
   bool joins_later = false;  // Whether the group has no communicator before reconfigure(). Not inherited.
   std::string host;          // Address of this process for the other ranks; see get_reconfigure_handle().

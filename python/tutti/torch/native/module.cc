@@ -54,6 +54,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def_readwrite("compression_rounding", &Options::compression_rounding)
       .def_readwrite("joins_later", &Options::joins_later)
       .def_readwrite("replaces_gloo", &Options::replaces_gloo)
+      .def_readwrite("communicator_name", &Options::communicator_name)
       .def_readwrite("host", &Options::host)
       .def_readwrite("compression_seed", &Options::compression_seed);
   module.def("create", &create, py::arg("store"), py::arg("rank"), py::arg("size"), py::arg("options"),

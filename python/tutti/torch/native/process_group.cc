@@ -20,6 +20,7 @@ OptionsPtr inherit(const Options& parent, const c10::intrusive_ptr<c10d::Backend
   if (!given) return result;
   result->timeout = given->timeout;
   result->group_name = given->group_name;
+  if (!given->group_name.empty()) result->communicator_name = "group " + given->group_name;
   result->global_ranks_in_group = given->global_ranks_in_group;
   return result;
 }
