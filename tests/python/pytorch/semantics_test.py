@@ -15,6 +15,7 @@ import tutti.torch
 from harness import TIMEOUT_HAS_PASSED, case, error_of, main, raises, same, total, values
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard, distribute_tensor
+from tutti.torch import _native
 from tutti.torch._residuals import backend_of
 
 HAS_MONITORED_BARRIER = hasattr(dist.Backend, "_ensure_backend_registered")  # Older PyTorch allows only Gloo.
@@ -194,8 +195,8 @@ def distributed_tensors(rank, size):
 def flight_recorder_has_completed_calls(rank, size):
     from torch._C import _distributed_c10d as c10d
 
-    if not hasattr(dist.group.WORLD, "_register_completion_hook") and not hasattr(c10d, "FlightRecorderHook"):
-        return  # PyTorch before 2.15.
+    if _native.torch_version() < 21500:
+        return  # The backend has no hook for completion.
     if os.environ.get("TUTTI_PYTORCH_PATH") == "python":
         return  # Calls from Python do not pass PyTorch's dispatcher, whose hooks record.
     for _ in range(3):
