@@ -276,7 +276,15 @@ TEST(Compression, ReportsRankWithDifferentSetting) {
   };
   run_threads(2, [&](int rank) { reduce(rank, 1000); });  // Uncompressed on both ranks.
   for (const ncclComm_t comm : comms) EXPECT_EQ(outcome_of(comm), ncclSuccess);
+  // Like a client's watchdog: kernels that exchange no message do not find that their calls differ.
+  std::atomic<bool> done = false;
+  std::thread watchdog([&] {
+    while (!done)
+      for (const ncclComm_t comm : comms) (void)outcome_of(comm);
+  });
   run_threads(2, [&](int rank) { reduce(rank, kMany); });
+  done = true;
+  watchdog.join();
   for (const ncclComm_t comm : comms) {
     EXPECT_EQ(outcome_of(comm), ncclInvalidUsage);
     expect_error_text("compression format");
