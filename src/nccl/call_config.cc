@@ -15,9 +15,9 @@ namespace {
 constexpr const char* kInitializer = "NCCL_COLLCONFIG_INITIALIZER";
 
 // All but forceAlgSelection may be undefined.
-constexpr ConfigField<ncclCollConfig_t> kFields[] = {{"minCTAs", &ncclCollConfig_t::minCTAs, 1, kMany},
-                                                     {"maxCTAs", &ncclCollConfig_t::maxCTAs, 1, kMany},
-                                                     {"nvlsCTAs", &ncclCollConfig_t::nvlsCTAs, 1, kMany},
+constexpr ConfigField<ncclCollConfig_t> kFields[] = {{"minCTAs", &ncclCollConfig_t::minCTAs, 1, kNoMaximum},
+                                                     {"maxCTAs", &ncclCollConfig_t::maxCTAs, 1, kNoMaximum},
+                                                     {"nvlsCTAs", &ncclCollConfig_t::nvlsCTAs, 1, kNoMaximum},
                                                      {"cgaClusterSize", &ncclCollConfig_t::cgaClusterSize, 0, 8},
                                                      {"forceAlgSelection", &ncclCollConfig_t::forceAlgSelection, 0, 1},
                                                      {"CTAPolicy", &ncclCollConfig_t::CTAPolicy, 0, 3}};

@@ -17,7 +17,9 @@ enum class Kind { all_reduce, reduce_scatter, reduce, all_gather, broadcast, gat
 // Names of the collectives in tutti.h.
 inline constexpr const char* kCollectives[] = {"all_reduce", "reduce_scatter", "reduce",  "all_gather",
                                                "broadcast",  "gather",         "scatter", "all_to_all"};
-inline const char* name_of(Kind collective) { return kCollectives[static_cast<int>(collective)]; }
+inline const char* name_of(Kind kind) {
+  return kind == Kind::send ? "send" : kind == Kind::recv ? "recv" : kCollectives[static_cast<int>(kind)];
+}
 
 struct Call {
   Kind kind;

@@ -23,20 +23,20 @@ struct Field : ConfigField<ncclConfig_t> {
 constexpr Field kFields[] = {
     {{"blocking", &ncclConfig_t::blocking, 0, 1}, 21400, 1},
     {{"cgaClusterSize", &ncclConfig_t::cgaClusterSize, 0, 8}, 21700, 4},
-    {{"minCTAs", &ncclConfig_t::minCTAs, 1, kMany}, 21700, kUndefined},
-    {{"maxCTAs", &ncclConfig_t::maxCTAs, 1, kMany}, 21700, kUndefined},
+    {{"minCTAs", &ncclConfig_t::minCTAs, 1, kNoMaximum}, 21700, kUndefined},
+    {{"maxCTAs", &ncclConfig_t::maxCTAs, 1, kNoMaximum}, 21700, kUndefined},
     {{"splitShare", &ncclConfig_t::splitShare, 0, 1}, 21700, 0},
-    {{"trafficClass", &ncclConfig_t::trafficClass, INT_MIN, kMany}, 22500, kUndefined},
+    {{"trafficClass", &ncclConfig_t::trafficClass, INT_MIN, kNoMaximum}, 22500, kUndefined},
     {{"collnetEnable", &ncclConfig_t::collnetEnable, 0, 1}, 22700, 0},
     {{"CTAPolicy", &ncclConfig_t::CTAPolicy, 0, 3}, 22700, 0},  // Bits: efficiency, zero.
     {{"shrinkShare", &ncclConfig_t::shrinkShare, 0, 1}, 22700, 0},
-    {{"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 1, kMany}, 22700, kUndefined},
-    {{"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 1, kMany}, 22800, kUndefined},
+    {{"nvlsCTAs", &ncclConfig_t::nvlsCTAs, 1, kNoMaximum}, 22700, kUndefined},
+    {{"nChannelsPerNetPeer", &ncclConfig_t::nChannelsPerNetPeer, 1, kNoMaximum}, 22800, kUndefined},
     {{"nvlinkCentricSched", &ncclConfig_t::nvlinkCentricSched, 0, 1}, 22800, 0},
     {{"graphUsageMode", &ncclConfig_t::graphUsageMode, 0, 2}, 22900, 2},
-    {{"numRmaCtx", &ncclConfig_t::numRmaCtx, 1, kMany}, 22900, 1},
-    {{"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 1, kMany}, 23000, kUndefined},
-    {{"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, INT_MIN, kMany}, 23005, kUndefined},
+    {{"numRmaCtx", &ncclConfig_t::numRmaCtx, 1, kNoMaximum}, 22900, 1},
+    {{"maxP2pPeers", &ncclConfig_t::maxP2pPeers, 1, kNoMaximum}, 23000, kUndefined},
+    {{"graphStreamOrdering", &ncclConfig_t::graphStreamOrdering, INT_MIN, kNoMaximum}, 23005, kUndefined},
 };
 constexpr unsigned kNamesSince = 22700;  // commName
 constexpr unsigned kNetsSince = 21700;   // netName

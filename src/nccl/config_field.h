@@ -19,7 +19,7 @@ struct ConfigField {
   int least, most;
 };
 
-inline constexpr int kMany = INT_MAX;
+inline constexpr int kNoMaximum = INT_MAX;
 
 // Copies the fields that the program's struct has, which is at least `least_bytes` long.
 template <typename Config>
@@ -38,7 +38,7 @@ Outcome check_range(const ConfigField<Config>& field, int value, const std::stri
   if (value >= field.least && value <= field.most) return {};
   return invalid_argument(std::string("config.") + field.name + " is " + std::to_string(value) + "; pass " +
                           std::to_string(field.least) +
-                          (field.most == kMany ? " or more" : " to " + std::to_string(field.most)) +
+                          (field.most == kNoMaximum ? " or more" : " to " + std::to_string(field.most)) +
                           ", or leave it as " + initializer + " sets it");
 }
 
