@@ -82,7 +82,10 @@ void Machine::Thread::run() {
     run_phase();
   }
   const Fault fault = {FaultKind::launch, "the machine was destroyed while the operation ran or waited"};
-  for (const WaitingCopy& waiting : copies) waiting.done(fault);
+  for (const WaitingCopy& waiting : copies) {
+    const auto& claimed = waiting.copy.claimed;
+    if (claimed == nullptr || !claimed->exchange(true)) waiting.done(fault);
+  }
   stop_all(fault);
 }
 
