@@ -29,8 +29,7 @@ Costs nccl() {
   costs.chain_chunk_bytes = {1 << 16, 1 << 12, 1 << 14};
   costs.slices = {2, 1, 1};  // Slices of NCCL's rings.
   costs.shortest_slice_bytes = 1 << 15;
-  costs.slots = {4, 8,
-                 8};  // Slots of Tutti's lanes. No table covers several hosts with NVLinks, so they are not fitted.
+  costs.slots = {4, 8, 8};  // Slots of lanes. Simple: Tutti's. LL and LL128: NCCL's; Tutti's have 4 within a host.
   return costs;
 }
 
