@@ -75,8 +75,8 @@ def switched_in_place(size, rate):
 
 
 def small_now(size):
-    """LL lanes, one after the other, on at most three channels."""
-    channels = max(1, min(3, size // (4 * KIB)))
+    """LL lanes, one after the other, on at most 24 channels."""
+    channels = max(1, min(24, size // (4 * KIB)))
     receives_us = (RANKS - 1) * L2_US
     if (RANKS - 1) * size <= 256 * KIB:
         slices = max(1, math.ceil(size / channels / (4 * KIB)))
@@ -86,7 +86,7 @@ def small_now(size):
 
 
 def now(size):
-    return small_now(size) if size <= 64 * KIB else lanes(size, 3)
+    return small_now(size) if size <= 64 * KIB else lanes(size, 24)
 
 
 def windows_now(size):
@@ -112,7 +112,7 @@ def between_copies(size, us):
     return us + 2 * (COPY_KERNEL_US + 2 * size / HBM)
 
 
-# What, the equation, and the published times by size.
+# Name, equation, and published times by size.
 CHECKS = (
     ("NCCL NVLS", nccl_switched,
      {2 * MIB: 37, 4 * MIB: 50, 8 * MIB: 76, 16 * MIB: 121, 32 * MIB: 195, 64 * MIB: 316, 128 * MIB: 561}),
@@ -142,15 +142,15 @@ def name_of(size):
 
 
 def main():
-    for what, predict, rows in CHECKS:
+    for name, predict, rows in CHECKS:
         errors = [100 * (predict(size) / us - 1) for size, us in rows.items()]
-        print(f"{what}: {len(rows)} rows, {min(errors):+.0f} to {max(errors):+.0f} %")
+        print(f"{name}: {len(rows)} rows, {min(errors):+.0f} to {max(errors):+.0f} %")
     print("NCCL NVLS, 4 and 16 GiB:", *(f"{busbw(size, nccl_switched(size)):.0f}" for size in (4 * GIB, 16 * GIB)))
 
-    print("\nbus bandwidth: NCCL, now, 24 channels, and warp roles, staged two-shot, staged NVLS (32 x 1, 24 x 2), in place, "
+    print("\nbus bandwidth: NCCL, three channels, 24 channels (now), and warp roles, staged two-shot, staged NVLS (32 x 1, 24 x 2), in place, "
           "windows now")
     for size in (MIB, 16 * MIB, 256 * MIB, 4 * GIB):
-        times = [nccl_switched(size), now(size), lanes(size, 24), lanes(size, 24, roles_cycle, 2),
+        times = [nccl_switched(size), lanes(size, 3), lanes(size, 24), lanes(size, 24, roles_cycle, 2),
                  staged(size, P2P, PULL, 32, 1)]
         for blocks, per_block in ((32, 1), (24, 2)):
             times += [staged(size, SWITCHED, rate, blocks, per_block) for rate in (SWITCH_OF_NCCL, SWITCH)]

@@ -59,7 +59,7 @@ class HostAutotuning {
     void stop_asking();
   };
 
-  // `machine` is the machine name under which results are saved; see planning/machine_name.h.
+  // `machine` is the machine name under which results are saved; see autotuning/machine_name.h.
   HostAutotuning(const CommunicatorOptions& options, Rank rank, std::string machine);
 
   // Returns the class of a call with these candidates, which include mapped ones if all ranks could map its buffers.
