@@ -227,7 +227,7 @@ TEST(Requests, RejectInvalidArguments) {
 }
 
 // A child of a process with several threads; sanitizers do not support it.
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 TEST(Requests, AreInvalidInChild_WhichCanUseOwnOnes) {
   const Ranks ranks(2);
   std::vector<std::int32_t> received(1);
