@@ -63,6 +63,7 @@ Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<Communicator*>& 
     Status known = set[i].learn_peers(infos[i]);
     if (!known.ok()) return members[i]->fail(std::move(known));
     set[i].count_queues(infos[i]);
+    if (set[i].has_large_lanes()) set[i].own_memory().set_large_lanes();
   }
   TUTTI_CHECK_OK(find_routes(members, set, infos));
   if (set.front().routes_.host_pairs() > 0) TUTTI_CHECK_OK(share_host_memory(members, set));
@@ -79,8 +80,7 @@ PeerSet::PeerInfo PeerSet::describe_self() {
   info.process = number_of_process();
   info.memory = RankDeviceMemory::publish(shared_own_memory());
   info.device = own_memory().device().traits().identity;
-  if (RankDeviceMemory::max_exported_bytes(info.device) > kSmallLaneBytes + kRecordsBytes)
-    info.lanes = LaneLimit::small;
+  if (RankDeviceMemory::has_large_lanes(info.device)) info.lanes = LaneLimit::small;
   info.thread_blocks = own_memory().device().traits().thread_blocks;
   info.sharing = own_memory().device().traits().sharing;
   return info;
@@ -95,15 +95,19 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   }
   all = TUTTI_TRY(gather(members, own));
   const PeerInfos& infos = all.front();
-  const bool one_host = members.front()->on_one_host();
-  if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); }))
-    return {};
   const bool further =
       std::any_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.lanes == LaneLimit::small; });
+  const LaneBudget budget =
+      budget_for(peers_in(set.front().hosts_), mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
+  const bool one_host = members.front()->on_one_host();
+  if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); })) {
+    if (!further) return {};
+    for (PeerSet& each : set) each.budget_ = {.slots = budget.slots, .channels = budget.channels};
+    return {};
+  }
   std::vector<File> files(set.size());
   for (std::size_t i = 0; i < set.size(); ++i) {
-    set[i].budget_ =
-        budget_for(peers_in(set[i].hosts_), mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
+    set[i].budget_ = budget;
     set[i].find_other_processes(all[i]);
     if (set[i].other_processes_.empty()) continue;
     const std::size_t bytes = set[i].exported_bytes();

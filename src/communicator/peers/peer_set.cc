@@ -30,6 +30,10 @@ void PeerSet::release_all() {
   }
 }
 
+bool PeerSet::has_large_lanes() const {
+  return !one_device_ && peers_in(hosts_).local * budget_.lanes_bytes() > kSmallLaneBytes;
+}
+
 std::size_t PeerSet::exported_bytes() const {
   const auto near = std::count(hosts_.leaders().begin(), hosts_.leaders().end(), hosts_.leader_of(self_));
   return static_cast<std::size_t>(near - 1) * budget_.bytes;

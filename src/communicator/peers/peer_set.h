@@ -90,6 +90,8 @@ class PeerSet {
   using Set = std::vector<PeerSet>;
   PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own);
   bool is_near(Rank peer) const { return hosts_.share(self_, peer); }
+  // True if lanes between devices of a host have room for more than kSmallLaneBytes on each.
+  bool has_large_lanes() const;
   // Memory of this host's ranks for lanes from other processes: bytes, and the offset of a writer's lanes in it.
   std::size_t exported_bytes() const;
   std::size_t region_at(Rank writer, Rank reader) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 #include <utility>
 
 #include "transports/lay_lane.h"
@@ -22,6 +23,7 @@ struct Registry {
   std::mutex mutex;
   std::map<std::uint64_t, std::weak_ptr<RankDeviceMemory>> memories;
   std::uint64_t next = 1;
+  std::set<const RankDeviceMemory*> with_large_lanes;
 };
 
 // Never destroyed: communicators may outlive the program's static objects.
@@ -47,20 +49,25 @@ std::shared_ptr<RankDeviceMemory> RankDeviceMemory::find(std::uint64_t number) {
   return found == all.memories.end() ? nullptr : found->second.lock();
 }
 
-std::size_t RankDeviceMemory::max_exported_bytes(const DeviceIdentity& device) {
+bool RankDeviceMemory::has_large_lanes(const DeviceIdentity& device) {
   Registry& all = registry();
   const std::lock_guard lock(all.mutex);
-  std::size_t most = 0;
-  for (const auto& [number, known] : all.memories) {
-    const std::shared_ptr<RankDeviceMemory> memory = known.lock();
-    if (memory == nullptr || memory->device().traits().identity != device) continue;
-    const std::lock_guard own(memory->mutex_);
-    most = std::max(most, memory->exported_bytes_);
-  }
-  return most;
+  return std::any_of(all.with_large_lanes.begin(), all.with_large_lanes.end(),
+                     [&](const auto* memory) { return memory->device().traits().identity == device; });
+}
+
+void RankDeviceMemory::set_large_lanes() {
+  Registry& all = registry();
+  const std::lock_guard lock(all.mutex);
+  all.with_large_lanes.insert(this);
 }
 
 RankDeviceMemory::~RankDeviceMemory() {
+  {
+    Registry& all = registry();
+    const std::lock_guard lock(all.mutex);
+    all.with_large_lanes.erase(this);
+  }
   free_exported_lanes();
   for (std::byte* chunk : chunks_) device_->recycle(chunk);
 }

@@ -33,8 +33,9 @@ class RankDeviceMemory {
   static std::uint64_t publish(const std::shared_ptr<RankDeviceMemory>& memory);
   static std::shared_ptr<RankDeviceMemory> find(std::uint64_t number);
 
-  // Returns the bytes of the largest exported lanes on the device in this process.
-  static std::size_t max_exported_bytes(const DeviceIdentity& device);
+  // Returns true if set_large_lanes() was called for a memory on the device in this process that still exists.
+  static bool has_large_lanes(const DeviceIdentity& device);
+  void set_large_lanes();
 
   Device& device() const { return *device_; }
   const std::shared_ptr<Device>& shared_device() const { return device_; }

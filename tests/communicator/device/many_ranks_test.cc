@@ -7,6 +7,7 @@
 #include "src/communicator/peers/pair_lanes.h"
 #include "tests/base/slow_motion.h"
 #include "tests/communicator/device/device_processes.h"
+#include "tests/communicator/device/islands.h"
 
 namespace tutti::test {
 namespace {
@@ -234,6 +235,29 @@ TEST(ManyRanks, HaveLargeLanesOnce_OnEachDevice) {
   DeviceProcessGroup processes;
   for (Rank rank = 0; rank < 8; ++rank) processes.start(wide_rig, rank, 1, 8, make_further_communicators);
   processes.expect_reports("right");
+}
+
+TEST(ManyRanks, HaveLargeLanesOnce_InOneProcess) {
+  if (over_network()) GTEST_SKIP() << "each rank would be on a host of its own";
+  constexpr Rank kRanks = 8;
+  Islands islands(std::vector<HostDeviceOptions>(kRanks, {.memory_bytes = kMostlyUntouched}), 1);
+  islands.expect_right([](DeviceRanks& own, Rank first) -> std::string {
+    const std::string complaint = run_long_and_short(own, first, kRanks);
+    if (complaint != "right") return complaint;
+    if (own.backend(0).device_bytes() <= kSmallLaneBytes) return "the first communicator has small lanes";
+    auto part = own[0].split(0, 0, own[0].options());
+    if (!part.ok()) return std::move(part).status().message();
+    auto* buffer = own.take<float>(50000, 1);
+    DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 50000, buffer, buffer));
+    call.communicator = part.value().get();
+    const Status status = enqueue({&call, 1});
+    own.synchronize();
+    if (!status.ok() || buffer[49999] != kRanks) return "wrong: " + status.message();
+    DeviceBackend& backend = *part.value()->on_device();
+    if (backend.peers().lanes().channels >= kMaxLaneChannels) return "a further communicator has as many channels";
+    if (backend.device_bytes() > kSmallLaneBytes + 4 * kMiB) return "a further communicator has large lanes";
+    return "right";
+  });
 }
 
 TEST(ManyRanks, Join_OnOneHost) {
