@@ -292,10 +292,9 @@ Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::
 }
 
 // On each host, the leader creates the segment, even if its own lanes are elsewhere. The segment has room for the pairs
-// of all hosts; pages that no rank maps take no memory.
+// of all hosts; pages that no rank maps take no memory. Lanes on devices have the same channels and slots then.
 Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
-  LaneBudget budget = set.front().budget_;
-  if (budget.bytes == 0) budget = budget_for(peers_in(set.front().hosts_));
+  const LaneBudget budget = budget_for(peers_in(set.front().hosts_), mapped_page_bytes(), LaneLimit::in_host_memory);
   const std::size_t bytes = set.front().routes_.host_pairs() * budget.bytes;
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {

@@ -31,6 +31,7 @@ constexpr std::array kChoices = {
 struct LaneRoom {
   LanePeers peers;
   std::size_t rank_bytes;
+  std::uint32_t max_channels;
 
   bool holds(const LaneBudget& budget) const {
     return peers.local * budget.lanes_bytes() <= rank_bytes && peers.remote * 2 * budget.remote_bytes() <= kRemoteBytes;
@@ -39,7 +40,7 @@ struct LaneRoom {
 
 // Returns the budget with the most channels that fits, or with one channel.
 LaneBudget budget_with(const SlotSizes& slots, const LaneRoom& room) {
-  LaneBudget budget{.slots = slots};
+  LaneBudget budget{.slots = slots, .channels = room.max_channels};
   while (budget.channels > 1 && !room.holds(budget)) --budget.channels;
   return budget;
 }
@@ -58,7 +59,9 @@ LanePeers peers_in(const Hosts& hosts) {
 }
 
 LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit memory) {
-  const LaneRoom room = {peers, memory == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes};
+  const bool slow = peers.remote > 0 || memory == LaneLimit::in_host_memory;
+  const LaneRoom room = {peers, memory == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes,
+                         slow ? kMaxSlowChannels : kMaxLaneChannels};
   LaneBudget budget;
   for (const SlotChoice& choice : kChoices) {
     budget = budget_with(choice.slots, room);

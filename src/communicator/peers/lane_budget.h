@@ -17,14 +17,16 @@ namespace tutti {
 inline constexpr std::uint16_t kMessageChannel = 0x4000;
 inline constexpr std::uint32_t kMaxMessageChannels = 4;
 inline constexpr std::uint32_t kMaxLaneChannels = 24;
+// Maximum with lanes between hosts or in host memory. Their paths are slower than NVLink.
+inline constexpr std::uint32_t kMaxSlowChannels = 8;
 // Slots of a lane of a collective within a host. Its credits arrive at once, so plans run ahead by all of them.
 inline constexpr Slots kLaneSlotsInHost = Slots::several;
 // Maximum lanes from one rank to another that a plan has on each channel.
 inline constexpr std::uint32_t kMaxLaneTags = 2;
 
-// Memory on a rank's device for lanes from all peers of its host. A further communicator of a process on a device, in
-// addition to one with large lanes, has small ones.
-enum class LaneLimit : std::uint32_t { large, small };
+// Memory for lanes to a rank from all peers of its host. A further communicator of a process on a device, in addition
+// to one with large lanes, has small ones. Lanes in host memory are small and have at most kMaxSlowChannels channels.
+enum class LaneLimit : std::uint32_t { large, small, in_host_memory };
 inline constexpr std::size_t kLargeLaneBytes = 128 << 20;
 inline constexpr std::size_t kSmallLaneBytes = 48 << 20;
 

@@ -35,6 +35,9 @@ TEST(LaneBudget, IsSmaller_ForFurtherCommunicators) {
     const LaneBudget first = budget_for(peers), further = budget_for(peers, kPageBytes, LaneLimit::small);
     EXPECT_LE(further.bytes * (ranks - 1), 49 * kMiB) << ranks;
     EXPECT_LE(further.bytes, first.bytes) << ranks;
+    const LaneBudget in_host = budget_for(peers, kPageBytes, LaneLimit::in_host_memory);
+    EXPECT_LE(in_host.bytes, further.bytes) << ranks;
+    EXPECT_LE(in_host.channels, 8U) << ranks;
   }
   EXPECT_GE(budget_for({.local = 7}, kPageBytes, LaneLimit::small).channels, 6U);
 }
@@ -60,6 +63,16 @@ TEST(LaneBudget, CountsPeersByHost) {
   const LanePeers uneven = peers_in(Hosts(std::vector<Rank>{0, 1, 1, 1, 2}));
   EXPECT_EQ(uneven.local, 2U);
   EXPECT_EQ(uneven.remote, 4U);
+}
+
+// A channel between hosts has large slots at both ends.
+TEST(LaneBudget, HasFewChannels_BetweenHosts) {
+  for (const Rank local : {0U, 1U, 7U}) {
+    const LaneBudget budget = budget_for({.local = local, .remote = local + 1});
+    EXPECT_LE(budget.channels, 8U) << local;
+    EXPECT_GE(budget.channels, 3U) << local;
+  }
+  EXPECT_LE(2 * budget_for({.local = 0, .remote = 1}).remote_bytes(), 40 * kMiB);
 }
 
 // Lanes to other hosts are in other memory than those within a host, which limits the channels.
@@ -234,6 +247,32 @@ TEST(ManyRanks, HaveLargeLanesOnce_OnEachDevice) {
   if (over_network()) GTEST_SKIP() << "each rank would be on a host of its own";
   DeviceProcessGroup processes;
   for (Rank rank = 0; rank < 8; ++rank) processes.start(wide_rig, rank, 1, 8, make_further_communicators);
+  processes.expect_reports("right");
+}
+
+TEST(ManyRanks, HaveFewLanes_InHostMemory) {
+  if (over_network()) GTEST_SKIP() << "each rank would be on a host of its own";
+  constexpr Rank kRanks = 8;
+  const auto work = [](DeviceRanks& own, Rank first) -> std::string {
+    const auto check = [](DeviceBackend& backend) {
+      const LaneBudget& lanes = backend.peers().lanes();
+      return backend.peers().through_host() && lanes.channels <= 8 && lanes.bytes * (kRanks - 1) <= kSmallLaneBytes;
+    };
+    if (!check(own.backend(0))) return "the first communicator has many lanes";
+    if (!RankDeviceMemory::has_large_lanes(own.backend(0).device().traits().identity))
+      return "further ones start large";
+    auto part = own[0].split(0, 0, own[0].options());
+    if (!part.ok()) return std::move(part).status().message();
+    if (!check(*part.value()->on_device())) return "a further communicator has many lanes";
+    return run_long_and_short(own, first, kRanks);
+  };
+  DeviceProcessGroup processes;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    const auto rig = [=] {
+      return host_rig({.ordinal = rank, .memory_bytes = kMostlyUntouched, .unreachable = ~std::uint64_t{0}});
+    };
+    processes.start(rig, rank, 1, kRanks, work);
+  }
   processes.expect_reports("right");
 }
 
