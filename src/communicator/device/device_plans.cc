@@ -13,7 +13,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kSlotsAhead = 4;  // Slots by which loops may run ahead, for every protocol.
 constexpr std::uint32_t kWordGranule = kWordData;
 
 Rank position_in(const RankMapping& rank_mapping, Rank rank) {

@@ -19,8 +19,10 @@ inline constexpr std::uint32_t kMaxMessageChannels = 4;
 inline constexpr std::uint32_t kMaxLaneChannels = 24;
 // Maximum with lanes between hosts or in host memory. Their paths are slower than NVLink.
 inline constexpr std::uint32_t kMaxSlowChannels = 8;
+inline constexpr std::uint32_t kSlotsAhead = 4;  // Slots by which loops may run ahead, for every protocol.
 // Slots of a lane of a collective within a host. Its credits arrive at once, so plans run ahead by all of them.
 inline constexpr Slots kLaneSlotsInHost = Slots::several;
+static_assert(1U << slot_shift_of(kLaneSlotsInHost) >= kSlotsAhead);
 // Maximum lanes from one rank to another that a plan has on each channel.
 inline constexpr std::uint32_t kMaxLaneTags = 2;
 

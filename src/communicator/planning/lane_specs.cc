@@ -10,7 +10,7 @@ LaneSpec spec_with_slots(LaneForm form, Protocol protocol, Slots slots, const Sl
   spec.form = form;
   spec.protocol = protocol;
   spec.slot_bytes = is_small(protocol) ? sizes.ll : sizes.simple;
-  spec.slot_shift = slots == Slots::one ? 0 : slots == Slots::several ? 2 : 3;
+  spec.slot_shift = slot_shift_of(slots);
   return spec;
 }
 

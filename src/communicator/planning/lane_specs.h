@@ -21,6 +21,7 @@ struct SlotSizes {
 // caches. Short consecutive calls benefit from more slots. Calls with many chunks gain nothing beyond what their plan
 // needs. Two-way lanes need no credits and have only the slots that their plans need.
 enum class Slots : std::uint8_t { one, several, most };
+constexpr std::uint8_t slot_shift_of(Slots slots) { return slots == Slots::one ? 0 : slots == Slots::several ? 2 : 3; }
 
 // Returns the name of a lane of a rank's plan, on channel 0.
 LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, Slots slots, const SlotSizes& sizes = {});

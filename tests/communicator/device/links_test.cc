@@ -1,13 +1,12 @@
 // Lanes between devices of a host.
 #include "src/communicator/peers/links.h"
 
-#include "src/communicator/host/connected_plans.h"
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti::test {
 namespace {
 
-// Within a host, lanes have the slots that proofs assume. Further slots would take memory from further channels.
+// Within a host, lanes have the slots that proofs assume. More slots would take memory from channels.
 TEST(DeviceLinks, HaveSlotsThatProofsAssume) {
   const std::unique_ptr<DeviceRig> rig = host_rig({});
   const std::shared_ptr<Device> device(&rig->device(), [](Device*) {});
@@ -17,7 +16,7 @@ TEST(DeviceLinks, HaveSlotsThatProofsAssume) {
   for (const LaneForm form : {LaneForm::one_way, LaneForm::round_trip, LaneForm::swap}) {
     for (const Protocol protocol : {Protocol::ll, Protocol::simple}) {
       const LaneSpec spec = links.spec({.peer = 1, .form = form}, protocol);
-      EXPECT_EQ(1U << spec.slot_shift, kSimpleSlots);
+      EXPECT_EQ(1U << spec.slot_shift, kSlotsAhead);
       EXPECT_EQ(spec.form, LaneForm::one_way);
     }
   }
