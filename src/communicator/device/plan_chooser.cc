@@ -31,6 +31,9 @@ std::string device_machine_name(const Communicator& control, const PeerSet& peer
   if (options.channels > 0) key += ", " + std::to_string(options.channels) + " channels asked for";
   if (options.min_channels > 0) key += ", at least " + std::to_string(options.min_channels) + " channels";
   if (options.max_channels > 0) key += ", at most " + std::to_string(options.max_channels) + " channels";
+  if (peers.lanes().channels < kMaxLaneChannels) {
+    key += ", lanes on " + std::to_string(peers.lanes().channels) + " channels";
+  }
   if (chooser.only_rings()) key += ", along rings";
   return key + ", links " + links_in_words(peers.hosts());
 }
