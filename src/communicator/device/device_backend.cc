@@ -14,7 +14,9 @@
 namespace tutti {
 namespace {
 
-// Reserved for lanes between ranks on one device, by writer and in total.
+// Reserved for lanes between ranks on one device, by writer and in total. Lanes for messages have 2 MiB, and those of
+// LL and LL128 on all channels 3 MiB. Most calls with Simple access buffers directly; lanes for the others are
+// allocated by the first such call.
 constexpr std::size_t kLanesOnOneDevice = 5 << 20;
 constexpr std::size_t kMaxOnOneDevice = 40 << 20;
 constexpr std::size_t kMaxInProcess = 256 << 20;   // Lanes beyond this are allocated by the first calls that use them.
