@@ -37,7 +37,8 @@ struct OrderedLab : Lab {
             .bytes = bytes};
   }
 
-  std::uint32_t* const words = make<std::uint32_t>(64);
+  static constexpr std::size_t kWords = 4096;  // Several pages of records.
+  std::uint32_t* const words = make<std::uint32_t>(kWords);
   std::uint32_t* const target = make<std::uint32_t>(64);
 };
 
@@ -64,6 +65,18 @@ TEST(PtxOrder, FindsRace_BetweenFillAndKernel) {
     EXPECT_EQ(text.find("a memset of 4 bytes on device 0 weakly writes it") != std::string::npos, !ordered) << text;
     EXPECT_EQ(lab.words[0], 0x01010101U);
   }
+}
+
+TEST(PtxOrder, FindsRace_AfterFillOfPages) {
+  for (const bool ordered : {false, true}) {
+    OrderedLab lab;
+    EXPECT_FALSE(lab.run_copy(lab.fill(0, lab.kWords * sizeof(std::uint32_t)), first()));
+    const auto fault = lab.run_kernel("ld.global.u32 %r1, [%d1 + 8192];\n", second(ordered));
+    EXPECT_EQ(is_race(fault), !ordered);
+  }
+  OrderedLab lab;
+  EXPECT_FALSE(lab.run_copy(lab.fill(0, lab.kWords * sizeof(std::uint32_t)), first()));
+  EXPECT_TRUE(is_race(lab.run_copy(lab.fill(0, lab.kWords * sizeof(std::uint32_t)), second(false)))) << "a second fill";
 }
 
 TEST(PtxOrder, FindsRace_BetweenKernelAndCopy) {

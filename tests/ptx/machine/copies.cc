@@ -20,8 +20,10 @@ std::uint64_t number_of(const std::byte* address) { return reinterpret_cast<std:
 void GlobalMemory::record_bytes(Cell cell, std::uint64_t begin, std::uint64_t end, const View& view) {
   for (const CachedRange& range : ranges_) {
     const std::uint64_t last = std::min(end, range.end);
-    for (std::uint64_t address = std::max(begin, range.begin); address < last; address = address / 8 * 8 + 8) {
-      const std::uint64_t next = std::min(address / 8 * 8 + 8, last);
+    for (std::uint64_t address = std::max(begin, range.begin), next = address; address < last; address = next) {
+      if (cell.writes) next = shadow_.fill(address, last, cell);
+      if (next != address) continue;
+      next = std::min(address / 8 * 8 + 8, last);
       cell.bytes = byte_mask(address, static_cast<unsigned>(next - address));
       Granule& granule = shadow_.at(address);
       if (cell.writes) granule.written |= cell.bytes;

@@ -4,9 +4,32 @@
 
 namespace tutti::ptx {
 
+namespace {
+
+Granule granule_of(const Cell& write) {
+  Granule granule;
+  granule.cells[0] = write;
+  granule.written = write.bytes;
+  return granule;
+}
+
+}  // namespace
+
+std::uint64_t Shadow::fill(std::uint64_t address, std::uint64_t end, const Cell& write) {
+  const std::uint64_t page = address / kPageBytes;
+  if (address % kPageBytes != 0 || end - address < kPageBytes || pages_.contains(page)) return address;
+  Cell each = write;
+  each.bytes = 0xff;
+  return fills_.try_emplace(page, each).second ? address + kPageBytes : address;
+}
+
 void Shadow::find(std::uint64_t page) {
   std::unique_ptr<Page>& found = pages_[page];
-  if (found == nullptr) found = std::make_unique<Page>();
+  if (found == nullptr) {
+    found = std::make_unique<Page>();
+    const auto filled = fills_.extract(page);
+    if (!filled.empty()) std::fill(std::begin(found->granules), std::end(found->granules), granule_of(filled.mapped()));
+  }
   last_page_ = page;
   last_ = found.get();
 }
@@ -15,7 +38,10 @@ void Shadow::forget(std::uint64_t begin, std::uint64_t end, bool written) {
   std::erase_if(publications_, [&](const auto& each) { return each.first >= begin && each.first < end; });
   for (std::uint64_t address = begin / 8 * 8; address < end;) {
     const std::uint64_t page_end = (address / kPageBytes + 1) * kPageBytes;
-    const auto page = pages_.find(address / kPageBytes);
+    const std::uint64_t number = address / kPageBytes;
+    if (!written && address % kPageBytes == 0 && page_end <= end) fills_.erase(number);
+    if (fills_.contains(number)) find(number);
+    const auto page = pages_.find(number);
     if (page == pages_.end()) {
       address = page_end;
       continue;

@@ -52,6 +52,9 @@ class Shadow {
   // Forgets accesses. The bytes count as written or not.
   void forget(std::uint64_t begin, std::uint64_t end, bool written);
   void mark_written(std::uint64_t begin, std::uint64_t end);
+  // If nothing is recorded about the page at `address` and the page ends before `end`, records that `write` wrote each
+  // of its granules, and returns the page's end; otherwise `address`. Until an access, such a page takes one cell.
+  std::uint64_t fill(std::uint64_t address, std::uint64_t end, const Cell& write);
 
   Publication* find_publication(std::uint64_t address);
   Publication& publish(std::uint64_t address) { return publications_[address]; }
@@ -64,6 +67,7 @@ class Shadow {
   void find(std::uint64_t page);
 
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  std::unordered_map<std::uint64_t, Cell> fills_;  // By page that is not in `pages_`.
   std::unordered_map<std::uint64_t, Publication> publications_;
   std::uint64_t last_page_ = 0;
   Page* last_ = nullptr;
