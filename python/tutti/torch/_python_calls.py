@@ -11,7 +11,7 @@ import os
 import threading
 import time
 import weakref
-from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 import torch
 import torch.distributed as dist
@@ -213,12 +213,19 @@ class CallQueue:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._pending: Deque[Any] = collections.deque()
+        self._incomplete: Set[Work] = set()
         self._runner = 0  # Identifier of the thread that runs calls; 0: none.
         self._thread: Optional[threading.Thread] = None
         self._stopped = False
         self._process = os.getpid()
 
     def submit(self, work: Work, call: Callable[[], object], is_async: bool) -> None:
+        def run() -> None:
+            try:
+                call()
+            finally:
+                self._incomplete.discard(work)  # Before waits for the work end.
+
         me = threading.get_ident()
         with self._changed:
             nested = self._runner == me
@@ -230,13 +237,15 @@ class CallQueue:
                     thread.start()
                     self._thread = thread
                 work._queue = self
-                self._pending.append((work, call))
+                self._incomplete.add(work)
+                self._pending.append((work, run))
                 self._changed.notify_all()
                 return
             if not refused:
+                self._incomplete.add(work)
                 self._runner = me
         try:
-            work.run(_refuse if refused else call)
+            work.run(_refuse if refused else run)
         finally:
             if not nested and not refused:
                 self._release()
@@ -278,9 +287,8 @@ class CallQueue:
         return True
 
     def is_idle(self) -> bool:
-        """Returns whether no call runs or is pending."""
-        with self._changed:
-            return not self._runner and not self._pending
+        """Returns whether all calls are complete. Their callbacks may still run."""
+        return not self._incomplete
 
     def stop(self) -> None:
         """Waits until all calls have completed, and makes the thread end soon. Later calls are refused.

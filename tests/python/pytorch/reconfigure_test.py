@@ -7,6 +7,8 @@ import os
 import signal
 import sys
 import tempfile
+import threading
+import time
 
 import torch
 import torch.distributed as dist
@@ -48,13 +50,41 @@ def check_group(rank, size):
     dist.monitored_barrier()
 
 
+def check_complete_calls_are_not_aborted(board, handles, own):
+    """Reconfigures while a callback of a complete call keeps the thread of calls in use, and then in a row."""
+    rank, held = dist.get_rank(), threading.Event()
+
+    def hold(future):
+        held.set()
+        end = time.monotonic() + 0.5
+        while not pending.is_completed() and time.monotonic() < end:  # An abort would complete it.
+            time.sleep(0.01)
+
+    if rank == 0:
+        pending = dist.irecv(torch.zeros(1), rank, tag=7)
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+        work.get_future().then(hold)
+        board.set("attached", "")
+        held.wait()
+    else:
+        board.get("attached")
+        work = dist.all_reduce(torch.ones(1), async_op=True)
+    work.wait()
+    dist._reconfigure(3, handles).wait()
+    if rank == 0:
+        raises(pending.wait, "the communicator ended")
+    for uuid in range(4, 9):
+        dist._reconfigure(uuid, handles).wait()
+    check_group(handles.index(own), len(handles))
+
+
 def run_survivor(folder, rank):
     board = board_of(folder)
     join(dist.FileStore(f"{folder}/first"), rank, RANKS)
     first = exchange(board, "first", rank, RANKS)
     if rank == VICTIM:
         os.kill(os.getpid(), signal.SIGKILL)
-    pending = dist.irecv(torch.zeros(1), 3 - rank, tag=7)
+    pending = dist.irecv(torch.zeros(1), rank, tag=7)  # A peer may leave earlier.
     raises(lambda: dist.all_reduce(torch.ones(3)), f"rank {VICTIM}")
     raises(lambda: dist._reconfigure(1, [first[VICTIM]]), first[rank], "occurs 0 times in 1 handles")
     dist._reconfigure(1, [first[1], first[2]]).wait()
@@ -64,6 +94,7 @@ def run_survivor(folder, rank):
     assert handles[rank - 1] == first[rank], "the handle has changed"
     dist._reconfigure(2, set(handles)).wait()
     check_group(sorted(handles).index(first[rank]), RANKS)
+    check_complete_calls_are_not_aborted(board, sorted(handles), first[rank])
     dist.destroy_process_group()
 
 
@@ -78,6 +109,7 @@ def run_newcomer(folder):
     handles = exchange(board, "second", RANKS - 1, RANKS)
     dist._reconfigure(2, set(handles)).wait()
     check_group(sorted(handles).index(own), RANKS)
+    check_complete_calls_are_not_aborted(board, sorted(handles), own)
     dist.destroy_process_group()
 
 

@@ -26,6 +26,7 @@ CallQueue::~CallQueue() {
 }
 
 void CallQueue::submit(const CallPtr& call, Mode mode) {
+  ++incomplete_;
   Lock lock(mutex_);
   if (running_ && runner_ == std::this_thread::get_id()) {
     lock.unlock();
@@ -85,11 +86,6 @@ void CallQueue::help(const CallWork& call) {
   runner_ = std::this_thread::get_id();
   while (!call.done() && !pending_.empty()) run_next(lock);
   if (!nested) release(lock);
-}
-
-bool CallQueue::is_idle() {
-  const Lock lock(mutex_);
-  return !running_ && pending_.empty();
 }
 
 void CallQueue::stop() {

@@ -6,6 +6,7 @@
 
 #include <c10/util/intrusive_ptr.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -34,8 +35,11 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   // Runs pending calls in this thread until `call` has completed. Returns early if another thread is running calls.
   void help(const CallWork& call);
 
-  // Returns whether no call runs or is pending.
-  bool is_idle();
+  // Returns whether all calls are complete. Their callbacks may still run.
+  bool is_idle() const { return incomplete_ == 0; }
+
+  // Counts a call of submit() as complete. The call does this before its waits end.
+  void count_complete() { --incomplete_; }
 
   // Waits until all calls have completed, and ends the queue's thread. Later calls are refused.
   //   GIL: not held by the caller, because callbacks of calls may need it.
@@ -52,7 +56,8 @@ class CallQueue : public std::enable_shared_from_this<CallQueue> {
   std::mutex mutex_;
   std::condition_variable changed_;  // Notified when a call is queued, and when no thread runs calls any more.
   std::deque<CallPtr> pending_;
-  bool running_ = false;  // Whether a thread, runner_, runs calls.
+  std::atomic<size_t> incomplete_{0};  // Number of calls.
+  bool running_ = false;               // Whether a thread, runner_, runs calls.
   bool stopped_ = false;
   std::thread::id runner_;
   std::thread thread_;

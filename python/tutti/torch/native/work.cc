@@ -71,6 +71,7 @@ std::exception_ptr CallWork::call() {
 void CallWork::complete(std::exception_ptr error) {
   auto self = c10::intrusive_ptr<CallWork>::unsafe_reclaim_from_nonowning(this);
   if (error == nullptr) owner_.hooks->call_completion(key_, duration_ms_);
+  owner_.queue->count_complete();
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     std::lock_guard<std::mutex> lock(mutex_);
