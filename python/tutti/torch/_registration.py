@@ -94,7 +94,8 @@ def process_group(store: Any, rank: int, size: int, timeout: Any = None, options
         return made
     group = dist.ProcessGroup(store, rank, size)
     group._set_default_backend(dist.ProcessGroup.BackendType.CUSTOM)
-    group._register_backend(torch.device("cpu"), dist.ProcessGroup.BackendType.CUSTOM, made)
+    for device in DEVICES:
+        group._register_backend(torch.device(device), dist.ProcessGroup.BackendType.CUSTOM, made)
     return group
 
 

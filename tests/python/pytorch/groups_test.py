@@ -80,6 +80,10 @@ def groups_share_a_store(rank, size):
         tensor = torch.full((3,), float(rank + 1))
         group.allreduce([tensor]).wait()
         same(tensor, torch.full((3,), total(size)))
+        if _native.torch_version() >= 21400:  # Before, the group of the Python path has no backends.
+            own, other = (group._get_backend(torch.device(device)) for device in ("cpu", "cuda"))
+            assert own is other, "a CUDA tensor has another error"
+            del own, other
         del group
 
 
