@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import re
 import socket
-from typing import Any, List, Optional
+from typing import Any, List, Optional, Tuple
 
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
-from ._errors import raised_by, timeout_error
+from tutti._api import Status
+
+from ._errors import error_of, raised_by, timeout_error
 from ._options import Options
 from ._python_barriers import MonitoredBarriers
 from ._python_calls import KEY, CallQueue, Communicator, join, options_of
@@ -60,6 +63,8 @@ class Reconfigurable:
 
     def reconfigure(self, given: Any) -> Any:
         handles = given.handles if isinstance(given.handles, list) else sorted(given.handles)
+        for each in handles:
+            _address_of(each, self._rank)
         rank, size = _rank_of(self.get_reconfigure_handle(), handles), len(handles)
         timeout = self._timeout if given.timeout is None else given.timeout
         self._leave()
@@ -85,16 +90,24 @@ class Reconfigurable:
         try:
             store = self._hosted
             if rank != 0:
-                host, _, port = handles[0].rpartition(":")
-                store = dist.TCPStore(host, int(port), is_master=False, wait_for_workers=False, timeout=timeout)
+                host, port = _address_of(handles[0], rank)
+                store = dist.TCPStore(host, port, is_master=False, wait_for_workers=False, timeout=timeout)
             store = dist.PrefixStore(f"reconfigure/{uuid}", store)
             if rank != 0:
                 store.wait([KEY], timeout)
             return store
-        except (RuntimeError, ValueError) as error:
+        except RuntimeError as error:
             raise timeout_error(
                 f"reconfigure: rank 0, {handles[0]}, has not called reconfigure within {timeout}; pass handles of live ranks, "
                 f"and call it on all of them ({str(error).splitlines()[0]})", rank) from None
+
+
+def _address_of(handle: str, rank: int) -> Tuple[str, int]:
+    host, _, port = handle.rpartition(":")
+    if not host or not re.fullmatch("[0-9]{1,5}", port) or not 0 < int(port) < 65536:
+        raise error_of(Status.invalid_argument, f"reconfigure: the handle '{handle}' is not HOST:PORT, with a port of 1..65535; "
+                       "pass the results of get_reconfigure_handle()", rank)
+    return host, int(port)
 
 
 def _rank_of(own: str, handles: List[str]) -> int:

@@ -12,7 +12,7 @@ import time
 
 import torch
 import torch.distributed as dist
-from harness import raises
+from harness import error_of, raises
 
 import tutti.torch
 
@@ -78,6 +78,14 @@ def check_complete_calls_are_not_aborted(board, handles, own):
     check_group(handles.index(own), len(handles))
 
 
+def check_bad_handles(own):
+    for bad in ("host", "host:", ":80", "host:0", "host:65536", "host:+1", "host:1x", "host: 1"):
+        error = error_of(lambda: dist._reconfigure(0, [bad, own]))
+        assert isinstance(error, tutti.InvalidArgument), error
+        assert f"the handle '{bad}' is not HOST:PORT, with a port of 1..65535" in error.message, error
+    check_group(dist.get_rank(), dist.get_world_size())  # The group is as before.
+
+
 def run_survivor(folder, rank):
     board = board_of(folder)
     join(dist.FileStore(f"{folder}/first"), rank, RANKS)
@@ -94,6 +102,7 @@ def run_survivor(folder, rank):
     assert handles[rank - 1] == first[rank], "the handle has changed"
     dist._reconfigure(2, set(handles)).wait()
     check_group(sorted(handles).index(first[rank]), RANKS)
+    check_bad_handles(first[rank])
     check_complete_calls_are_not_aborted(board, sorted(handles), first[rank])
     dist.destroy_process_group()
 
@@ -109,6 +118,7 @@ def run_newcomer(folder):
     handles = exchange(board, "second", RANKS - 1, RANKS)
     dist._reconfigure(2, set(handles)).wait()
     check_group(sorted(handles).index(own), RANKS)
+    check_bad_handles(own)
     check_complete_calls_are_not_aborted(board, sorted(handles), own)
     dist.destroy_process_group()
 

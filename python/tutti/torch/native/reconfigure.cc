@@ -3,6 +3,7 @@
 #ifdef C10D_BACKEND_HAS_RECONFIGURE
 
 #include <algorithm>
+#include <charconv>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <variant>
 
@@ -29,18 +30,37 @@ int rank_of(const c10d::ReconfigureHandle& own, const Handles& handles) {
   return static_cast<int>(std::find(handles.begin(), handles.end(), own) - handles.begin());
 }
 
-StorePtr connect(const c10d::ReconfigureHandle& handle, Milliseconds timeout) {
+struct Address {
+  std::string host;
+  uint16_t port = 0;
+};
+
+Address address_of(const c10d::ReconfigureHandle& handle, int rank) {
   const size_t colon = handle.rfind(':');
+  Address address{handle.substr(0, colon)};
+  const char* end = handle.data() + handle.size();
+  const char* begin = colon == std::string::npos ? end : handle.data() + colon + 1;
+  const auto parsed = std::from_chars(begin, end, address.port);
+  if (address.host.empty() || parsed.ec != std::errc() || parsed.ptr != end || address.port == 0) {
+    throw LibraryError(tutti_invalid_argument,
+                       c10::str("reconfigure: the handle '", handle, "' is not HOST:PORT, with a port of 1..65535; ",
+                                "pass the results of get_reconfigure_handle()"),
+                       rank);
+  }
+  return address;
+}
+
+StorePtr connect(const Address& address, Milliseconds timeout) {
   c10d::TCPStoreOptions options;
-  options.port = static_cast<uint16_t>(std::stoul(handle.substr(colon + 1)));
+  options.port = address.port;
   options.timeout = timeout;
-  return c10::make_intrusive<c10d::TCPStore>(handle.substr(0, colon), options);
+  return c10::make_intrusive<c10d::TCPStore>(address.host, options);
 }
 
 // Connects to the store of rank 0, and waits until rank 0 has begun to join.
 void meet_rank_0(Member& member, const Handles& handles, int64_t uuid) {
   try {
-    if (member.rank != 0) member.store = connect(handles[0], member.timeout);
+    if (member.rank != 0) member.store = connect(address_of(handles[0], member.rank), member.timeout);
     member.store = c10::make_intrusive<c10d::PrefixStore>("reconfigure/" + std::to_string(uuid), member.store);
     wait_for_rank_0(member);
   } catch (const std::exception& error) {
@@ -72,6 +92,7 @@ c10d::ReconfigureHandle ProcessGroupTutti::get_reconfigure_handle() const {
 WorkPtr ProcessGroupTutti::reconfigure(const c10d::ReconfigureOptions& given) {
   const WithoutGil without_gil;
   const Handles handles = handles_by_rank(given);
+  for (const auto& handle : handles) address_of(handle, rank_);
   Member member{nullptr, rank_of(get_reconfigure_handle(), handles), static_cast<int>(handles.size()),
                 given.timeout.value_or(options_->timeout)};
   member.store = hosted_;
