@@ -64,8 +64,8 @@ class ProcessGroupTutti : public c10d::Backend {
   // Returns the address of a store of this process, which exists from the first call until the end of the group.
   c10d::ReconfigureHandle get_reconfigure_handle() const override;
   // Replaces the members. Calls of the old group that are not complete fail. Blocks until all new ranks have joined;
-  // after a failure the group has no communicator, and another reconfigure() may follow. No other thread uses the
-  // group.
+  // after a failure the group has no communicator, and another reconfigure() may follow. Malformed handles leave the
+  // group as before. No other thread uses the group.
   WorkPtr reconfigure(const c10d::ReconfigureOptions& given) override;
 #endif
 
