@@ -22,7 +22,8 @@ ROOT = links.ROOT
 NEEDED = ("sphinx", "myst_parser", "furo")
 VENV_PYTHON = os.path.join(ROOT, "build", "docs-venv", "bin", "python")
 MOVED = {"README.md": "index.md", "ARCHITECTURE.md": "project/architecture.md", "CONTRIBUTING.md": "project/contributing.md",
-         "SECURITY.md": "project/security.md", "CHANGELOG.md": "project/changelog.md"}
+         "SECURITY.md": "project/security.md", "CHANGELOG.md": "project/changelog.md",
+         "tests/ptx/runtime/README.md": "design/ptx-runtime.md"}
 LIST_LINK = re.compile(r"^(?:- |\| *)\[[^\]]+\]\(([^)#\s]+\.md)\)", re.M)  # First link of a list entry or a table row.
 
 
