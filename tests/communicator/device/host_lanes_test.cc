@@ -174,12 +174,7 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectSubCommunicators) {
   const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
     auto part = own[0].split(static_cast<int>(rank % 2), 0, own[0].options());
     if (!part.ok()) return std::move(part).status().message();
-    auto* buffer = own.take<float>(50000, 1);
-    DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 50000, buffer, buffer));
-    call.communicator = part.value().get();
-    const Status status = enqueue({&call, 1});
-    own.synchronize();
-    return status.ok() && buffer[49999] == 2 ? "right" : "wrong: " + status.message();
+    return run_sum_in(own, *part.value(), 2);
   };
   for (Rank rank = 0; rank < 4; ++rank) processes_.start(rig(rank, kNone), rank, 1, 4, work);
   processes_.expect_reports("right");

@@ -286,12 +286,8 @@ TEST(ManyRanks, HaveLargeLanesOnce_InOneProcess) {
     if (own.backend(0).device_bytes() <= kSmallLaneBytes) return "the first communicator has small lanes";
     auto part = own[0].split(0, 0, own[0].options());
     if (!part.ok()) return std::move(part).status().message();
-    auto* buffer = own.take<float>(50000, 1);
-    DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 50000, buffer, buffer));
-    call.communicator = part.value().get();
-    const Status status = enqueue({&call, 1});
-    own.synchronize();
-    if (!status.ok() || buffer[49999] != kRanks) return "wrong: " + status.message();
+    const std::string sum = run_sum_in(own, *part.value(), kRanks);
+    if (sum != "right") return sum;
     DeviceBackend& backend = *part.value()->on_device();
     if (backend.peers().lanes().channels >= kMaxLaneChannels) return "a further communicator has as many channels";
     if (backend.device_bytes() > kSmallLaneBytes + 4 * kMiB) return "a further communicator has large lanes";

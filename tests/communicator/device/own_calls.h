@@ -38,6 +38,18 @@ inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks, std
   return "right";
 }
 
+// Sums up long buffers in a sub-communicator of the first own rank, to which `ranks` ranks belong. Returns "right" or
+// an error.
+inline std::string run_sum_in(DeviceRanks& own, Communicator& part, Rank ranks) {
+  constexpr std::uint64_t kSummed = 50'000;
+  auto* buffer = own.take<float>(kSummed, 1);
+  DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, kSummed, buffer, buffer));
+  call.communicator = &part;
+  const Status status = enqueue({&call, 1});
+  own.synchronize();
+  return status.ok() && buffer[kSummed - 1] == static_cast<float>(ranks) ? "right" : "wrong: " + status.message();
+}
+
 // In one group, each rank sends to and receives from all ranks, including itself. Returns "right" or an error.
 inline std::string run_messages(DeviceRanks& own, Rank first, Rank ranks, std::uint64_t count) {
   std::vector<DeviceCall> calls;
