@@ -56,7 +56,7 @@ struct DeviceWindows::WindowInfo {
   std::uint32_t shared = 0;  // 1: other ranks can access it.
 };
 
-// Other devices of this process can access memory with a file, and memory with a handle.
+// Other devices can access memory that has a file or a handle, also those of this process.
 DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own, File& file) const {
   static_assert(sizeof(WindowInfo) == 104);
   WindowInfo info;

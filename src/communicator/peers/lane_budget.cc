@@ -58,9 +58,9 @@ LanePeers peers_in(const Hosts& hosts) {
   return peers;
 }
 
-LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit memory) {
-  const bool slow = peers.remote > 0 || memory == LaneLimit::in_host_memory;
-  const LaneRoom room = {peers, memory == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes,
+LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit limit) {
+  const bool slow = peers.remote > 0 || limit == LaneLimit::in_host_memory;
+  const LaneRoom room = {peers, limit == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes,
                          slow ? kMaxSlowChannels : kMaxLaneChannels};
   LaneBudget budget;
   for (const SlotChoice& choice : kChoices) {

@@ -59,7 +59,7 @@ LanePeers peers_in(const Hosts& hosts);
 // Returns the same budget on all ranks, except for `bytes`, which is a multiple of the host's page size. With more
 // peers there are fewer channels, then smaller slots. With the smallest slots, memory grows with the number of peers.
 LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes = mapped_page_bytes(),
-                      LaneLimit memory = LaneLimit::large);
+                      LaneLimit limit = LaneLimit::large);
 
 // Returns the maximum number of tags that lanes and flags from one rank to another have.
 std::uint32_t tags_of(const std::vector<Plan>& plans);
