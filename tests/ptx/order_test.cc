@@ -37,7 +37,8 @@ struct OrderedLab : Lab {
             .bytes = bytes};
   }
 
-  static constexpr std::size_t kWords = 4096;  // Several pages of records.
+  static constexpr std::size_t kPageBytes = 4096;  // A page of records.
+  static constexpr std::size_t kWords = 4096;      // Several pages.
   std::uint32_t* const words = make<std::uint32_t>(kWords);
   std::uint32_t* const target = make<std::uint32_t>(64);
 };
@@ -75,8 +76,10 @@ TEST(PtxOrder, FindsRace_AfterFillOfPages) {
     EXPECT_EQ(is_race(fault), !ordered);
   }
   OrderedLab lab;
-  EXPECT_FALSE(lab.run_copy(lab.fill(0, lab.kWords * sizeof(std::uint32_t)), first()));
-  EXPECT_TRUE(is_race(lab.run_copy(lab.fill(0, lab.kWords * sizeof(std::uint32_t)), second(false)))) << "a second fill";
+  const std::size_t page = -reinterpret_cast<std::uintptr_t>(lab.words) % lab.kPageBytes / sizeof(std::uint32_t);
+  const CopyLaunch whole_page = lab.fill(page, lab.kPageBytes);
+  EXPECT_FALSE(lab.run_copy(whole_page, first()));
+  EXPECT_TRUE(is_race(lab.run_copy(whole_page, second(false)))) << "a second fill";
 }
 
 TEST(PtxOrder, FindsRace_BetweenKernelAndCopy) {
