@@ -178,7 +178,7 @@ TEST_F(ProxyTest, ChecksPeers_WhenNoteArrives) {
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));
 }
 
-TEST_F(ProxyTest, StopsChecking_AfterLookNoMore) {
+TEST_F(ProxyTest, StopsChecking_AfterStopPolling) {
   proxies_[0]->stop_polling();
   expect_call(0, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -57,7 +57,9 @@ std::vector<OptionRow> options_of_call() {
       {"rings", kRings, "N", "8",
        "Number of different rings (and trees of hosts) that channels use round-robin; 0: one, in the order of ranks."},
       {"all-ranks", kAllRanks, nullptr, "",
-       "Simulate every rank. Without it, ranks that behave alike are simulated once, which gives the same times."},
+       "Simulate every rank. Without it, ranks that behave alike are simulated once; times differ by up to 3 %, by "
+       "more "
+       "with --oversubscription and in peers' memory (docs/design/simulator.md)."},
       {"trace", kTrace, "FILE", "no trace",
        "Write a trace of the fastest run to FILE, for chrome://tracing or ui.perfetto.dev. Needs one --algorithm and "
        "one size."},

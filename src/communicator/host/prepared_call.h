@@ -32,7 +32,7 @@ struct PlanRun {
   // The other members are set once the plan is connected.
   Launch launch;
   StraightProgram straight;
-  // Set for compressed messages. The interpreter's machine has pointers to this and the next member.
+  // Set for compressed messages. The interpreter's backend has pointers to this and the next member.
   std::optional<CompressedFold> compressed_fold;
   CallRounding rounding;
   Carried carried;  // Bytes that such a call sends.

@@ -30,7 +30,7 @@ struct Granule {
   Cell cells[kCells];
   std::uint8_t written = 0;   // Mask of initialised bytes, if they are tracked.
   bool published = false;     // A word of it has a Publication.
-  std::uint16_t history = 0;  // Index of its youngest overwritten value; see history.h.
+  std::uint16_t history = 0;  // Index of its youngest overwritten value in GlobalMemory::history_.
 };
 static_assert(sizeof(Granule) == 64);
 
