@@ -132,8 +132,8 @@ class Reduction {
 tutti_comm handle_for(const Call& call) {
   if (call.handle != nullptr) return call.handle;
   const Communicator& communicator = *call.communicator;
-  const bool compressed = communicator.narrow() != nullptr && communicator.settings.compression.takes(call);
-  return compressed ? communicator.narrow() : communicator.comm();
+  const bool compressed = communicator.compressed() != nullptr && communicator.settings.compression.takes(call);
+  return compressed ? communicator.compressed() : communicator.comm();
 }
 
 tutti_type type_of(ncclDataType_t type) { return kTypes[type].type; }

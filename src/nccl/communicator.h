@@ -119,9 +119,9 @@ class alignas(64) Communicator {
     return body(comm());
   }
   // Handle for calls that settings.compression selects; null: none.
-  tutti_comm narrow() const { return compressed_; }
-  // Handle to `base`, which is comm() or narrow(), whose calls have these options. Created on first use, and ends with
-  // the communicator. Only for the thread that makes calls.
+  tutti_comm compressed() const { return compressed_; }
+  // Handle to `base`, which is comm() or compressed(), whose calls have these options. Created on first use, and ends
+  // with the communicator. Only for the thread that makes calls.
   Outcome handle_with(tutti_comm base, const CallOptions& options, tutti_comm& handle);
   // Communicator of another NCCL for functions that are not implemented; null: none. The communicator must have joined.
   Fallback* fallback() const { return fallback_.get(); }
