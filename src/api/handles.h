@@ -14,7 +14,13 @@
 
 namespace tutti {
 
-enum class HandleKind : std::uint64_t { communicator = 0x71c1, stream = 0x71c2, event = 0x71c3, request = 0x71c4 };
+enum class HandleKind : std::uint64_t {
+  communicator = 0x71c1,
+  stream = 0x71c2,
+  event = 0x71c3,
+  request = 0x71c4,
+  window = 0x71c5,
+};
 
 // Calls the three functions around every later fork. A child lacks the threads and locks behind the handles, so all
 // handles become invalid there.

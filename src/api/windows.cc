@@ -8,8 +8,7 @@
 namespace tutti {
 namespace {
 
-// A handle is not an address, like other handles.
-constexpr std::uint64_t kWindowKind = std::uint64_t{0x71c4} << 48;
+constexpr std::uint64_t kWindowKind = static_cast<std::uint64_t>(HandleKind::window) << 48;
 
 tutti_window window_handle_of(WindowHandle window) {
   return window == 0 ? nullptr : reinterpret_cast<tutti_window>(kWindowKind | window);

@@ -21,6 +21,9 @@ constexpr std::size_t kCount = 2000;
 
 tutti_stream handle(DeviceStream stream) { return static_cast<tutti_stream>(stream); }
 
+// The bits of a handle that contain its HandleKind.
+std::uintptr_t kind_of(const void* handle) { return reinterpret_cast<std::uintptr_t>(handle) >> 48; }
+
 class DeviceApi : public testing::Test {
  protected:
   void SetUp() override {
@@ -350,6 +353,11 @@ TEST_F(DeviceApi, AllRanksRegisterWindow) {
   for (tutti_window window : windows) EXPECT_EQ(window, nullptr) << "one does not promise";
   show(TUTTI_WINDOW_SYMMETRIC);
   for (tutti_window window : windows) EXPECT_NE(window, nullptr);
+  tutti_request request = nullptr;
+  std::uint8_t received = 0;
+  ASSERT_EQ(tutti_irecv(&received, 1, tutti_uint8, 1, 7, comms_[0], &request), tutti_ok);
+  EXPECT_NE(kind_of(windows[0]), kind_of(request));
+  EXPECT_EQ(tutti_request_destroy(request), tutti_ok);
   EXPECT_EQ(tutti_window_deregister(windows[0], comms_[1]), tutti_invalid_argument);
   expect_sum(comms_, kRanks);
   on_all([&](int rank) { return tutti_window_deregister(windows[rank], comms_[rank]); });
