@@ -211,13 +211,13 @@ TUTTI_API tutti_status tutti_comm_last_compression(tutti_comm comm, const char**
 /* Counters of a rank since the communicator was created, over all its handles. Initialize with
  * TUTTI_COMPRESSION_STATISTICS_DEFAULT.
  *   Calls count when they begin, on GPUs when they are enqueued. Replays of CUDA graphs are not counted.
- *   raw_calls includes internal calls of splits and, on GPUs, of joining. */
+ *   uncompressed_calls includes internal calls of splits and, on GPUs, of joining. */
 typedef struct {
-  size_t size;            /* sizeof(tutti_compression_statistics) */
-  uint64_t rounded_calls; /* Number of collectives with compressed messages. */
-  uint64_t raw_calls;     /* Number of all other collectives. */
-  uint64_t element_bytes; /* Bytes that compressed calls would have sent without compression. */
-  uint64_t message_bytes; /* Bytes that compressed calls sent. */
+  size_t size;                 /* sizeof(tutti_compression_statistics) */
+  uint64_t compressed_calls;   /* Number of collectives with compressed messages. */
+  uint64_t uncompressed_calls; /* Number of all other collectives. */
+  uint64_t element_bytes;      /* Bytes that compressed calls would have sent without compression. */
+  uint64_t message_bytes;      /* Bytes that compressed calls sent. */
 } tutti_compression_statistics;
 #define TUTTI_COMPRESSION_STATISTICS_DEFAULT \
   { sizeof(tutti_compression_statistics), 0, 0, 0, 0 }

@@ -216,13 +216,13 @@ class ThreadRun {
     for (const auto& rank : ranks_) {
       tutti_compression_statistics one = TUTTI_COMPRESSION_STATISTICS_DEFAULT;
       require(tutti_comm_compression_statistics(rank->comm(), &one), "tutti_comm_compression_statistics");
-      mine.rounded_calls += one.rounded_calls;
+      mine.compressed_calls += one.compressed_calls;
       mine.element_bytes += one.element_bytes;
       mine.message_bytes += one.message_bytes;
     }
     CompressedCalls all;
     for (const tutti_compression_statistics& one : gather(mine)) {
-      all.calls = std::max(all.calls, one.rounded_calls / ranks_.size());
+      all.calls = std::max(all.calls, one.compressed_calls / ranks_.size());
       all.element_bytes += one.element_bytes;
       all.message_bytes += one.message_bytes;
     }

@@ -82,8 +82,8 @@ class CommOptions(ctypes.Structure):
 
 
 class CompressionStatisticsStruct(ctypes.Structure):
-    _fields_ = [("size", c_size_t), ("rounded_calls", c_uint64), ("raw_calls", c_uint64), ("element_bytes", c_uint64),
-                ("message_bytes", c_uint64)]
+    _fields_ = [("size", c_size_t), ("compressed_calls", c_uint64), ("uncompressed_calls", c_uint64),
+                ("element_bytes", c_uint64), ("message_bytes", c_uint64)]
 
 
 class MessageStruct(ctypes.Structure):

@@ -59,8 +59,8 @@ class Compression(NamedTuple):
 class CompressionStatistics(NamedTuple):
     """Counters of a rank: collectives with and without compressed messages, and bytes without and with compression."""
 
-    rounded_calls: int
-    raw_calls: int
+    compressed_calls: int
+    uncompressed_calls: int
     element_bytes: int
     message_bytes: int
 
@@ -200,7 +200,8 @@ class Communicator(Messages):
         """Returns this rank's counters since the communicator was created."""
         struct = _api.CompressionStatisticsStruct(size=ctypes.sizeof(_api.CompressionStatisticsStruct))
         self._check("comm_compression_statistics", c.comm_compression_statistics(self._handle, struct))
-        return CompressionStatistics(struct.rounded_calls, struct.raw_calls, struct.element_bytes, struct.message_bytes)
+        return CompressionStatistics(struct.compressed_calls, struct.uncompressed_calls, struct.element_bytes,
+                                     struct.message_bytes)
 
     def attach_residual(self, buffer: Any, residual: Any) -> None:
         """Enables error feedback: quantization errors of sums of `buffer` are stored in `residual` and added to the next.

@@ -25,7 +25,7 @@ tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, con
   return guarded("tutti_comm_last_choice", [&]() -> Status {
     if (algorithm == nullptr || protocol == nullptr)
       return invalid_argument(std::string(algorithm == nullptr ? "algorithm" : "protocol") +
-                              " is null: pass where to put the name");
+                              " is null: pass a pointer to a const char*");
     const tutti::LastRun ran = TUTTI_TRY(tutti::last_run(comm));
     *algorithm = ran.algorithm;
     *protocol = ran.protocol;
@@ -36,8 +36,8 @@ tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, con
 tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compression, double* error) {
   return guarded("tutti_comm_last_compression", [&]() -> Status {
     if (compression == nullptr || error == nullptr)
-      return invalid_argument(std::string(compression == nullptr ? "compression" : "error") +
-                              " is null: pass where to put it");
+      return invalid_argument(compression == nullptr ? "compression is null: pass a pointer to a const char*"
+                                                     : "error is null: pass a pointer to a double");
     const tutti::LastRun ran = TUTTI_TRY(tutti::last_run(comm));
     *compression = ran.compression;
     *error = ran.error;
@@ -47,7 +47,8 @@ tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compressi
 
 tutti_status tutti_comm_compression_statistics(tutti_comm comm, tutti_compression_statistics* statistics) {
   return guarded("tutti_comm_compression_statistics", [&]() -> Status {
-    if (statistics == nullptr) return invalid_argument("statistics is null: pass where to put them");
+    if (statistics == nullptr)
+      return invalid_argument("statistics is null: pass a pointer to a tutti_compression_statistics");
     if (statistics->size < sizeof *statistics)
       return invalid_argument("statistics.size is " + std::to_string(statistics->size) +
                               ": begin with TUTTI_COMPRESSION_STATISTICS_DEFAULT");
@@ -55,8 +56,8 @@ tutti_status tutti_comm_compression_statistics(tutti_comm comm, tutti_compressio
     const tutti::Communicator* communicator = handle->shared->communicator.get();
     if (communicator == nullptr) return tutti::no_runner(*handle);
     const tutti::CompressionStatistics seen = communicator->compression_statistics();
-    statistics->rounded_calls = seen.rounded_calls;
-    statistics->raw_calls = seen.raw_calls;
+    statistics->compressed_calls = seen.compressed_calls;
+    statistics->uncompressed_calls = seen.uncompressed_calls;
     statistics->element_bytes = seen.carried.element_bytes;
     statistics->message_bytes = seen.carried.message_bytes;
     return {};

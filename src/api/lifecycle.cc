@@ -53,11 +53,12 @@ void report_compression(const CommHandle& handle) {
   const Communicator* communicator = handle.shared->communicator.get();
   if (communicator == nullptr || !logs(LogLevel::info)) return;
   const CompressionStatistics seen = communicator->compression_statistics();
-  if (seen.rounded_calls == 0) return;
+  if (seen.compressed_calls == 0) return;
   const std::string& name = communicator->options().name;
-  log(LogLevel::info, "rank %u%s%s: %llu calls rounded, %llu not; %llu bytes of elements went in %llu of messages",
-      handle.rank, name.empty() ? "" : " of ", name.c_str(), static_cast<unsigned long long>(seen.rounded_calls),
-      static_cast<unsigned long long>(seen.raw_calls), static_cast<unsigned long long>(seen.carried.element_bytes),
+  log(LogLevel::info, "rank %u%s%s: %llu calls compressed, %llu not; %llu bytes of elements were sent as %llu bytes",
+      handle.rank, name.empty() ? "" : " of ", name.c_str(), static_cast<unsigned long long>(seen.compressed_calls),
+      static_cast<unsigned long long>(seen.uncompressed_calls),
+      static_cast<unsigned long long>(seen.carried.element_bytes),
       static_cast<unsigned long long>(seen.carried.message_bytes));
 }
 
@@ -175,7 +176,7 @@ tutti_status tutti_comm_abort(tutti_comm comm) {
 
 tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error) {
   return guarded("tutti_comm_async_error", [&]() -> Status {
-    if (error == nullptr) return tutti::invalid_argument("error is null: pass where to put it");
+    if (error == nullptr) return tutti::invalid_argument("error is null: pass a pointer to a tutti_status");
     const auto ask = [&](tutti::CommHandle& handle) {
       tutti::Communicator* communicator = handle.shared->communicator.get();
       *error = tutti_in_progress;

@@ -38,14 +38,14 @@ TEST(CompressionStatistics, CoverAllHandlesOfCommunicator) {
   const Ranks ranks(kRanks);
   ranks.run([](int, tutti_comm comm) {
     const tutti_comm view = compressed(comm);
-    EXPECT_EQ(statistics_of(comm).rounded_calls, 0U);
+    EXPECT_EQ(statistics_of(comm).compressed_calls, 0U);
     reduce(comm);
     EXPECT_EQ(statistics_of(comm).element_bytes, 0U);
     for (int i = 0; i < 3; ++i) reduce(view);
     for (const tutti_comm handle : {comm, view}) {
       const tutti_compression_statistics seen = statistics_of(handle);
-      EXPECT_EQ(seen.rounded_calls, 3U);
-      EXPECT_EQ(seen.raw_calls, 1U);
+      EXPECT_EQ(seen.compressed_calls, 3U);
+      EXPECT_EQ(seen.uncompressed_calls, 1U);
       EXPECT_EQ(seen.element_bytes, 3 * kCount * sizeof(float));  // Half of them twice.
       EXPECT_EQ(seen.message_bytes, 3 * kCount / 128 * 130);
     }
@@ -64,7 +64,7 @@ TEST(CompressionStatistics, CountCallsInStreamsAndGroups) {
       TUTTI_EXPECT_OK(tutti_all_reduce(values->data(), values->data(), kCount, tutti_float32, tutti_sum, view, stream));
     TUTTI_EXPECT_OK(tutti_group_end());
     TUTTI_EXPECT_OK(tutti_stream_synchronize(stream));
-    EXPECT_EQ(statistics_of(comm).rounded_calls, 2U);
+    EXPECT_EQ(statistics_of(comm).compressed_calls, 2U);
     EXPECT_EQ(statistics_of(comm).element_bytes, 2 * kCount * sizeof(float));
     TUTTI_EXPECT_OK(tutti_stream_destroy(stream));
   });
@@ -108,9 +108,10 @@ TEST(CompressionStatistics, AreLogged_WhenCommunicatorEnds) {
   }
   set_log_sink(nullptr);
   set_log_level(LogLevel::warn);
-  const std::string words = ": 1 calls rounded, 1 not; 20480 bytes of elements went in 5200 of messages";
+  const std::string words = ": 1 calls compressed, 1 not; 20480 bytes of elements were sent as 5200 bytes";
   std::size_t reported = 0;
-  for (std::size_t at = lines.find("rounded"); at != std::string::npos; at = lines.find("rounded", at + 1)) ++reported;
+  for (std::size_t at = lines.find("compressed,"); at != std::string::npos; at = lines.find("compressed,", at + 1))
+    ++reported;
   EXPECT_EQ(reported, 2U) << lines;
   EXPECT_NE(lines.find("rank 0" + words), std::string::npos) << lines;
   EXPECT_NE(lines.find("rank 1" + words), std::string::npos) << lines;

@@ -20,7 +20,8 @@ Sent sent_by(Communicators& ranks, const Problem& problem, std::size_t count, co
   Sent sent;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     const CompressionStatistics after = ranks[rank]->compression_statistics();
-    EXPECT_EQ(after.rounded_calls + after.raw_calls, before[rank].rounded_calls + before[rank].raw_calls + 1);
+    EXPECT_EQ(after.compressed_calls + after.uncompressed_calls,
+              before[rank].compressed_calls + before[rank].uncompressed_calls + 1);
     sent.ranks.push_back({after.carried.element_bytes - before[rank].carried.element_bytes,
                           after.carried.message_bytes - before[rank].carried.message_bytes});
     sent.all.element_bytes += sent.ranks.back().element_bytes;
@@ -80,8 +81,8 @@ TEST(CompressionStatistics, CountUncompressedCalls_WithoutBytes) {
   // Not compressed, since a group of 128 in int8 is longer than 3 elements.
   sent_by(ranks, among_senders(Collective::all_reduce), 3, sending("int8"));
   for (const auto& rank : ranks) {
-    EXPECT_EQ(rank->compression_statistics().rounded_calls, 1U);
-    EXPECT_EQ(rank->compression_statistics().raw_calls, 4U);
+    EXPECT_EQ(rank->compression_statistics().compressed_calls, 1U);
+    EXPECT_EQ(rank->compression_statistics().uncompressed_calls, 4U);
   }
 }
 

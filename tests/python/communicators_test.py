@@ -130,7 +130,7 @@ class Communicators(unittest.TestCase):
         for error, name, positive, same, last, statistics in ranks.processes(compress, 2):
             self.assertTrue(0 < error < 0.05, error)
             self.assertEqual((name, positive, same, last), ("int8", True, True, "raw"))
-            self.assertEqual(statistics.rounded_calls, 1)
+            self.assertEqual(statistics.compressed_calls, 1)
             self.assertGreater(statistics.element_bytes, 3 * statistics.message_bytes)
 
     def test_error_feedback_removes_the_mean_error(self):

@@ -29,7 +29,7 @@ struct Carried {
 };
 
 struct CompressionStatistics {
-  std::uint64_t rounded_calls = 0, raw_calls = 0;
+  std::uint64_t compressed_calls = 0, uncompressed_calls = 0;
   Carried carried;  // Sum over the compressed calls.
 };
 
@@ -41,15 +41,15 @@ class RunStatistics {
 
   // Adds a call with compressed messages. Other calls are not counted.
   void add(const Carried& carried) {
-    store_relaxed(&seen_.rounded_calls, seen_.rounded_calls + 1);
+    store_relaxed(&seen_.compressed_calls, seen_.compressed_calls + 1);
     store_relaxed(&seen_.carried.element_bytes, seen_.carried.element_bytes + carried.element_bytes);
     store_relaxed(&seen_.carried.message_bytes, seen_.carried.message_bytes + carried.message_bytes);
   }
   // Returns the statistics, given the number of all calls of the rank.
   CompressionStatistics compression(std::uint64_t calls) const {
     CompressionStatistics statistics;
-    statistics.rounded_calls = load_relaxed(&seen_.rounded_calls);
-    statistics.raw_calls = calls < statistics.rounded_calls ? 0 : calls - statistics.rounded_calls;
+    statistics.compressed_calls = load_relaxed(&seen_.compressed_calls);
+    statistics.uncompressed_calls = calls < statistics.compressed_calls ? 0 : calls - statistics.compressed_calls;
     statistics.carried.element_bytes = load_relaxed(&seen_.carried.element_bytes);
     statistics.carried.message_bytes = load_relaxed(&seen_.carried.message_bytes);
     return statistics;

@@ -161,7 +161,7 @@ TEST_P(DeviceCompression, CountsCalls_OfRanksThatSendNothing) {
   const Status enqueued = enqueue(calls);
   ASSERT_TRUE(enqueued.ok()) << enqueued.message();
   ranks.synchronize();
-  for (Rank rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks[rank].compression_statistics().rounded_calls, 1U);
+  for (Rank rank = 0; rank < 2; ++rank) EXPECT_EQ(ranks[rank].compression_statistics().compressed_calls, 1U);
   EXPECT_EQ(ranks[0].compression_statistics().carried.message_bytes, (kCount + 127) / 128 * 130);
   EXPECT_EQ(ranks[1].compression_statistics().carried.message_bytes, 0U);
 }

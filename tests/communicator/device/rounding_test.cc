@@ -143,7 +143,7 @@ TEST_P(DeviceRounding, FailsGroupBeforeAnyCall_WhenOutOfMemory) {
   for (int i = 0; i < 8; ++i) program.add_calls(true, calls);
   EXPECT_FALSE(tutti::enqueue(calls).ok());
   for (Rank rank = 0; rank < kRanks; ++rank)
-    EXPECT_EQ(program.devices[rank].compression_statistics().rounded_calls, 1U) << "rank " << rank;
+    EXPECT_EQ(program.devices[rank].compression_statistics().compressed_calls, 1U) << "rank " << rank;
 }
 
 TEST_P(DeviceRounding, ReportsItsError) {
