@@ -51,7 +51,7 @@ class CallbackScope {
 
 // Returns an error in a callback, where `action` could wait for work behind the callback.
 Status check_outside_callback(const char* action);
-// Returns an error within a group: its pending calls may use the communicator. `action` completes the message. Also
+// Returns an error within a group: its pending calls may use the communicator. `action` begins the message. Also
 // fails in callbacks, since these functions wait for peers.
 Status check_outside_group(const char* action);
 

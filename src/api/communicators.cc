@@ -52,7 +52,7 @@ Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicat
 Status check_outside_group(const char* action) {
   TUTTI_CHECK_OK(check_outside_callback("creating, splitting or shrinking a communicator"));
   if (!in_group()) return {};
-  return invalid_usage(std::string("communicators are not ") + action + " within a group: call tutti_group_end first");
+  return invalid_usage(std::string(action) + " within a group: call tutti_group_end first");
 }
 
 const CommunicatorOptions& options_of(const CommHandle& handle) {
@@ -94,7 +94,7 @@ extern "C" {
 
 tutti_status tutti_get_unique_id(tutti_unique_id* id) {
   return guarded("tutti_get_unique_id", [&]() -> Status {
-    if (id == nullptr) return invalid_argument("id is null: pass where to put it");
+    if (id == nullptr) return invalid_argument("id is null: pass a pointer to a tutti_unique_id");
     const tutti::UniqueId made = TUTTI_TRY(tutti::make_unique_id(tutti::environment_rendezvous()));
     *id = std::bit_cast<tutti_unique_id>(made);
     return {};
@@ -107,7 +107,7 @@ tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, c
     if (id == nullptr || comm == nullptr)
       return invalid_argument(std::string(id == nullptr ? "id" : "comm") + " is null");
     TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
-    TUTTI_CHECK_OK(tutti::check_outside_group("created"));
+    TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
     const tutti::RankConfig rank_config = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
     const auto make = [&](const std::uint32_t* abort) {
@@ -122,7 +122,7 @@ tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options,
   return guarded("tutti_comm_create_all", [&]() -> Status {
     if (comms == nullptr) return invalid_argument("comms is null: pass an array of ranks entries");
     TUTTI_CHECK_OK(tutti::check_ranks(0, ranks));
-    TUTTI_CHECK_OK(tutti::check_outside_group("created"));
+    TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be created"));
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
     const auto device = TUTTI_TRY(tutti::device_for(merged));
     const tutti::LogDevice scope(tutti::ordinal_of(device));
@@ -139,8 +139,8 @@ tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options,
 
 tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm) {
   return guarded("tutti_comm_create_from_environment", [&]() -> Status {
-    if (comm == nullptr) return invalid_argument("comm is null: pass where to put the handle");
-    TUTTI_CHECK_OK(tutti::check_outside_group("created"));
+    if (comm == nullptr) return invalid_argument("comm is null: pass a pointer to a tutti_comm");
+    TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
     const auto device = TUTTI_TRY(tutti::device_to_join_on(merged));
     const tutti::LogDevice scope(tutti::ordinal_of(device));
@@ -158,21 +158,21 @@ tutti_status tutti_comm_create_from_environment(const tutti_comm_options* option
 
 tutti_status tutti_comm_launcher(tutti_comm comm, const char** launcher) {
   return guarded("tutti_comm_launcher", [&]() -> Status {
-    if (launcher == nullptr) return invalid_argument("launcher is null: pass where to put the text");
+    if (launcher == nullptr) return invalid_argument("launcher is null: pass a pointer to a const char*");
     *launcher = TUTTI_TRY(handle_of(comm))->shared->launcher.c_str();
     return {};
   });
 }
 
 tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_comm_options* options,
-                              tutti_comm* part) {
+                              tutti_comm* new_comm) {
   return guarded("tutti_comm_split", [&]() -> Status {
     const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
-    if (part == nullptr) return invalid_argument("part is null: pass where to put the handle");
+    if (new_comm == nullptr) return invalid_argument("new_comm is null: pass a pointer to a tutti_comm");
     if (color < TUTTI_COLOR_NONE) {
       return invalid_argument("color is " + std::to_string(color) + ": pass 0 or more, or TUTTI_COLOR_NONE");
     }
-    TUTTI_CHECK_OK(tutti::check_outside_group("split"));
+    TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be split"));
     tutti::Communicator* runner = handle->runner;
     if (runner == nullptr) return tutti::no_runner(*handle);
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
@@ -183,7 +183,7 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     if (!made.ok()) return tutti::note_failure(*handle->shared, std::move(made).status());
     tutti_comm created = nullptr;
     if (made.value() != nullptr) created = TUTTI_TRY(tutti::admit(std::move(made).value()));
-    *part = created;
+    *new_comm = created;
     return {};
   });
 }
@@ -191,7 +191,7 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
 tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* options, tutti_comm* view) {
   return guarded("tutti_comm_with_options", [&]() -> Status {
     const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
-    if (view == nullptr) return invalid_argument("view is null: pass where to put the handle");
+    if (view == nullptr) return invalid_argument("view is null: pass a pointer to a tutti_comm");
     if (handle->runner == nullptr) return tutti::no_runner(*handle);
     auto made = std::make_unique<tutti::CommHandle>();
     made->own_options = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
@@ -214,7 +214,7 @@ tutti_status tutti_comm_with_options(tutti_comm comm, const tutti_comm_options* 
 
 tutti_status tutti_comm_rank(tutti_comm comm, int* rank) {
   return guarded("tutti_comm_rank", [&]() -> Status {
-    if (rank == nullptr) return invalid_argument("rank is null: pass where to put it");
+    if (rank == nullptr) return invalid_argument("rank is null: pass a pointer to an int");
     const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
     *rank = static_cast<int>(handle->rank);
     return {};
@@ -223,7 +223,7 @@ tutti_status tutti_comm_rank(tutti_comm comm, int* rank) {
 
 tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks) {
   return guarded("tutti_comm_ranks", [&]() -> Status {
-    if (ranks == nullptr) return invalid_argument("ranks is null: pass where to put it");
+    if (ranks == nullptr) return invalid_argument("ranks is null: pass a pointer to an int");
     const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
     *ranks = static_cast<int>(handle->ranks);
     return {};
@@ -232,7 +232,7 @@ tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks) {
 
 tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes) {
   return guarded("tutti_comm_device_memory", [&]() -> Status {
-    if (bytes == nullptr) return invalid_argument("bytes is null: pass where to put the number");
+    if (bytes == nullptr) return invalid_argument("bytes is null: pass a pointer to a size_t");
     const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
     const tutti::DeviceBackend* backend = handle->shared->on_device;
     *bytes = backend == nullptr ? 0 : backend->device_bytes();
@@ -242,7 +242,7 @@ tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes) {
 
 tutti_status tutti_comm_device(tutti_comm comm, int* device) {
   return guarded("tutti_comm_device", [&]() -> Status {
-    if (device == nullptr) return invalid_argument("device is null: pass where to put it");
+    if (device == nullptr) return invalid_argument("device is null: pass a pointer to an int");
     const tutti::CommHandle* handle = TUTTI_TRY(handle_of(comm));
     *device = tutti::device_of(*handle);
     return {};
@@ -251,7 +251,7 @@ tutti_status tutti_comm_device(tutti_comm comm, int* device) {
 
 tutti_status tutti_current_device(int* device) {
   return guarded("tutti_current_device", [&]() -> Status {
-    if (device == nullptr) return invalid_argument("device is null: pass where to put it");
+    if (device == nullptr) return invalid_argument("device is null: pass a pointer to an int");
     *device = TUTTI_TRY(tutti::current_device());
     return {};
   });

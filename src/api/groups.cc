@@ -384,7 +384,7 @@ tutti_status tutti_group_end(void) {
 tutti_status tutti_group_simulate_end(double* time_us) {
   using tutti::Status;
   return tutti::guarded("tutti_group_simulate_end", [&]() -> Status {
-    if (time_us == nullptr) return tutti::invalid_argument("time_us is null: pass where to put the time");
+    if (time_us == nullptr) return tutti::invalid_argument("time_us is null: pass a pointer to a double");
     if (!tutti::in_group()) return tutti::invalid_usage("no group is open: call tutti_group_start first");
     if (tutti::group_depth > 1)
       return tutti::invalid_usage("several groups are open: end the inner ones by tutti_group_end");

@@ -13,7 +13,7 @@ extern "C" {
 
 tutti_status tutti_mem_alloc(void** memory, size_t size) {
   return guarded("tutti_mem_alloc", [&]() -> Status {
-    if (memory == nullptr) return invalid_argument("memory is null: pass where to put the address");
+    if (memory == nullptr) return invalid_argument("memory is null: pass a pointer to a void*");
     if (size == 0) return invalid_argument("size is 0: pass 1 byte or more");
     *memory = TUTTI_TRY(Regions::of_process().allocate(size));
     return {};
@@ -30,7 +30,7 @@ tutti_status tutti_mem_free(void* memory) {
 
 tutti_status tutti_mem_alloc_cuda(void** memory, size_t size) {
   return guarded("tutti_mem_alloc_cuda", [&]() -> Status {
-    if (memory == nullptr) return invalid_argument("memory is null: pass where to put the address");
+    if (memory == nullptr) return invalid_argument("memory is null: pass a pointer to a void*");
     if (size == 0) return invalid_argument("size is 0: pass 1 byte or more");
     *memory = TUTTI_TRY(DeviceMemory::of_process().allocate(size));
     return {};

@@ -72,7 +72,7 @@ PreMulSum pre_mul_sum_of(const void* scalar, DataType type) {
 
 Status check_making(const void* scalar, tutti_type type, const tutti_reduction* reduction) {
   if (scalar == nullptr) return invalid_argument("scalar is null: pass one element of the type");
-  if (reduction == nullptr) return invalid_argument("reduction is null: pass where to put its number");
+  if (reduction == nullptr) return invalid_argument("reduction is null: pass a pointer to a tutti_reduction");
   TUTTI_CHECK_OK(check_type(type));
   return check_supported(static_cast<DataType>(type), Reduction::pre_mul_sum);
 }

@@ -124,7 +124,7 @@ Status start(const MessageArguments& arguments, tutti_request* request) {
                       static_cast<DataType>(arguments.type),
                       static_cast<std::byte*>(const_cast<void*>(arguments.data))};
   TUTTI_CHECK_OK(check_call(call, arguments.type));
-  if (request == nullptr) return invalid_argument("request is null: pass where to put the handle");
+  if (request == nullptr) return invalid_argument("request is null: pass a pointer to a tutti_request");
   const Target target = TUTTI_TRY(target_of(arguments.comm, arguments.peer, call));
   call.peer = target.peer;
   // The handle comes first, so that no message starts without one.
@@ -178,7 +178,7 @@ tutti_status tutti_irecv(void* recv, size_t count, tutti_type type, int peer, ui
 
 tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int* found, tutti_message* message) {
   return guarded("tutti_iprobe", [&]() -> Status {
-    if (found == nullptr) return invalid_argument("found is null: pass where to put the answer");
+    if (found == nullptr) return invalid_argument("found is null: pass a pointer to an int");
     TUTTI_CHECK_OK(tutti::check_message(message));
     const tutti::Target target = TUTTI_TRY(tutti::target_of(comm, peer, {.direction = MessageDirection::receive}));
     const auto info = TUTTI_TRY(target.endpoint->probe(target.peer, tag));

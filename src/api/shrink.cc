@@ -44,7 +44,7 @@ RankConfig seat_without(const CommHandle& handle, const std::vector<Rank>& exclu
 }
 
 Status shrink(const CommHandle& handle, const std::vector<Rank>& excluded, const tutti_comm_options* given,
-              tutti_comm* part) {
+              tutti_comm* new_comm) {
   Communicator* runner = handle.runner;
   if (runner == nullptr) return no_runner(handle);
   CommunicatorOptions options = TUTTI_TRY(options_over(options_of(handle), given));
@@ -57,7 +57,7 @@ Status shrink(const CommHandle& handle, const std::vector<Rank>& excluded, const
     options.abort = abort;
     return runner->shrink(excluded, options);
   };
-  return join(seat_without(handle, excluded), make, part);
+  return join(seat_without(handle, excluded), make, new_comm);
 }
 
 }  // namespace
@@ -66,13 +66,13 @@ Status shrink(const CommHandle& handle, const std::vector<Rank>& excluded, const
 extern "C" {
 
 tutti_status tutti_comm_shrink(tutti_comm comm, const int* excluded, int count, const tutti_comm_options* options,
-                               tutti_comm* part) {
+                               tutti_comm* new_comm) {
   return tutti::guarded("tutti_comm_shrink", [&]() -> tutti::Status {
     const tutti::CommHandle* handle = TUTTI_TRY(tutti::handle_of(comm));
-    if (part == nullptr) return tutti::invalid_argument("part is null: pass where to put the handle");
+    if (new_comm == nullptr) return tutti::invalid_argument("new_comm is null: pass a pointer to a tutti_comm");
     const std::vector<tutti::Rank> list = TUTTI_TRY(tutti::excluded_ranks(*handle, excluded, count));
-    TUTTI_CHECK_OK(tutti::check_outside_group("shrunk"));
-    return tutti::shrink(*handle, list, options, part);
+    TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be shrunk"));
+    return tutti::shrink(*handle, list, options, new_comm);
   });
 }
 

@@ -68,7 +68,7 @@ extern "C" {
 
 tutti_status tutti_stream_create(tutti_stream* stream) {
   return guarded("tutti_stream_create", [&]() -> Status {
-    if (stream == nullptr) return invalid_argument("stream is null: pass where to put the handle");
+    if (stream == nullptr) return invalid_argument("stream is null: pass a pointer to a tutti_stream");
     std::shared_ptr<Stream> made = TUTTI_TRY(Stream::create());
     void* handle = TUTTI_TRY(tutti::insert(Streams::instance(), std::move(made)));
     *stream = static_cast<tutti_stream>(handle);
@@ -116,7 +116,7 @@ tutti_status tutti_stream_add_callback(tutti_stream stream, void (*function)(voi
 
 tutti_status tutti_event_create(tutti_event* event) {
   return guarded("tutti_event_create", [&]() -> Status {
-    if (event == nullptr) return invalid_argument("event is null: pass where to put the handle");
+    if (event == nullptr) return invalid_argument("event is null: pass a pointer to a tutti_event");
     void* handle = TUTTI_TRY(tutti::insert(Events::instance(), std::make_shared<Event>()));
     *event = static_cast<tutti_event>(handle);
     return {};

@@ -17,7 +17,7 @@ tutti_window window_handle_of(WindowHandle window) {
 Result<const CommHandle*> running_handle(tutti_comm comm) {
   const CommHandle* handle = TUTTI_TRY(handle_of(comm));
   if (handle->runner == nullptr) return no_runner(*handle);
-  TUTTI_CHECK_OK(check_outside_group("given or deprived of windows"));
+  TUTTI_CHECK_OK(check_outside_group("windows cannot be registered or deregistered"));
   return handle;
 }
 
@@ -50,7 +50,7 @@ extern "C" {
 
 tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tutti_comm comm, tutti_window* window) {
   return guarded("tutti_window_register", [&]() -> Status {
-    if (window == nullptr) return invalid_argument("window is null: pass where to put the handle");
+    if (window == nullptr) return invalid_argument("window is null: pass a pointer to a tutti_window");
     if (memory == nullptr || size == 0) return invalid_argument("memory is null, or size is 0");
     if ((flags & ~std::uint32_t{TUTTI_WINDOW_SYMMETRIC}) != 0)
       return invalid_argument("flags are " + std::to_string(flags) + ": pass 0 or TUTTI_WINDOW_SYMMETRIC");
