@@ -360,14 +360,14 @@ Result<Socket> connect_to(const Endpoint& endpoint) {
 Result<Address> local_address(const Socket& socket) {
   SocketAddress storage;
   socklen_t length = sizeof storage;
-  if (::getsockname(socket.get(), &storage.any, &length) != 0) return system_error("ask for the address of a socket");
+  if (::getsockname(socket.get(), &storage.any, &length) != 0) return system_error("get the address of a socket");
   return address_from(&storage.any);
 }
 
 Result<Address> peer_address(const Socket& socket) {
   SocketAddress storage;
   socklen_t length = sizeof storage;
-  if (::getpeername(socket.get(), &storage.any, &length) != 0) return system_error("ask where a socket leads");
+  if (::getpeername(socket.get(), &storage.any, &length) != 0) return system_error("get the peer address of a socket");
   return address_from(&storage.any);
 }
 

@@ -101,9 +101,10 @@ Status Handshake::accept_hello() {
   if (hello_.magic != kMagic)
     return invalid_usage("handshake failed: the peer is not a tutti process (wrong magic number)");
   if (hello_.version != kVersion) return invalid_usage("the caller runs another version of tutti");
-  if (hello_.communicator != credentials_.communicator) return invalid_usage("the caller means another communicator");
+  if (hello_.communicator != credentials_.communicator)
+    return invalid_usage("the caller addressed another communicator");
   if (hello_.role != claim_.role || hello_.server != claim_.server)
-    return invalid_usage("the caller means another server");
+    return invalid_usage("the caller addressed another rank");
   claim_.rank = hello_.rank;
   claim_.ranks = hello_.ranks;
   return {};

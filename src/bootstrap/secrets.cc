@@ -28,7 +28,7 @@ Result<std::string> read_secret(const std::string& path) {
   const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) return system_error("open the secret file " + path);
   struct stat state = {};
-  if (::fstat(file.get(), &state) != 0) return system_error("look at the secret file " + path);
+  if (::fstat(file.get(), &state) != 0) return system_error("stat the secret file " + path);
   if (!S_ISREG(state.st_mode)) {
     return invalid_usage("the secret file " + path + " is not a regular file: write the secret to one, of mode 0600");
   }
@@ -50,7 +50,7 @@ Result<std::string> read_secret(const std::string& path) {
 Status fill_randomly(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::getrandom(bytes.data(), bytes.size(), 0);
-    if (count < 0 && errno != EINTR) return system_error("draw random bytes");
+    if (count < 0 && errno != EINTR) return system_error("get random bytes");
     if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
   }
   return {};

@@ -71,13 +71,13 @@ TEST(Handshake, FailsForCaller_WhenServerHasAnotherSecret) {
 
 TEST(Handshake, FailsForServer_WhenCallerMeansAnother) {
   Ends other_rank = connect(kClaim, credentials(1), credentials(1), 4);
-  EXPECT_EQ(exchange(other_rank).status().message(), "the caller means another server");
+  EXPECT_EQ(exchange(other_rank).status().message(), "the caller addressed another rank");
   Ends other_role = connect({Role::mesh, 5, 8, 3}, credentials(1), credentials(1));
-  EXPECT_EQ(exchange(other_role).status().message(), "the caller means another server");
+  EXPECT_EQ(exchange(other_role).status().message(), "the caller addressed another rank");
   Credentials other = credentials(1);
   other.communicator.fill(8);
   Ends other_communicator = connect(kClaim, credentials(1), other);
-  EXPECT_EQ(exchange(other_communicator).status().message(), "the caller means another communicator");
+  EXPECT_EQ(exchange(other_communicator).status().message(), "the caller addressed another communicator");
 }
 
 // A man in the middle: forwards the bytes of each end, and changes one byte.

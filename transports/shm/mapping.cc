@@ -54,7 +54,7 @@ Result<std::shared_ptr<Mapping>> Mapping::make(int file, std::size_t bytes) {
 
 Result<std::shared_ptr<Mapping>> Mapping::share(int file, std::size_t bytes) {
   struct stat info = {};
-  if (::fstat(file, &info) != 0) return system_error("look at shared memory");
+  if (::fstat(file, &info) != 0) return system_error("stat shared memory");
   const Identity identity = {info.st_dev, info.st_ino};
   std::shared_ptr<Mapping> mapping;  // Declared before the lock, because its destructor takes the lock.
   const std::lock_guard lock(registry.mutex);

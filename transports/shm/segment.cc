@@ -31,8 +31,8 @@ Status no_descriptor(const std::string& action) {
   if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return status;
   return {Code::system,
           status.message() + ": the limit of this process is " + std::to_string(files.rlim_cur) +
-              ", and each piece of shared memory takes a descriptor, as connections between ranks do: ask for "
-              "fewer and larger ones, or raise the limit with ulimit -n"};
+              "; each shared-memory segment and each connection needs a file descriptor: allocate fewer, larger "
+              "segments, or raise the limit with ulimit -n"};
 }
 
 // There is no fallback to other kinds of files: peers accept only sealed files, which cannot be shrunk.
@@ -63,7 +63,7 @@ Result<Segment> Segment::create(const char* name, std::size_t bytes, Forked fork
 
 Result<Segment> Segment::adopt(File file, std::size_t bytes) {
   struct stat info = {};
-  if (::fstat(file.get(), &info) != 0) return system_error("look at a peer's shared memory");
+  if (::fstat(file.get(), &info) != 0) return system_error("stat a peer's shared memory");
   if (static_cast<std::size_t>(info.st_size) < bytes) {
     return invalid_usage("a peer's shared memory has " + std::to_string(info.st_size) + " bytes where it announced " +
                          std::to_string(bytes));

@@ -18,7 +18,7 @@ Result<std::unique_ptr<UcxEnd>> UcxEnd::make(UcxEngine& engine, std::uint64_t to
   for (const int descriptor : {engine.descriptor(), end->bell_.get()}) {
     epoll_event readable = {.events = EPOLLIN, .data = {}};
     if (::epoll_ctl(end->both_.get(), EPOLL_CTL_ADD, descriptor, &readable) != 0)
-      return system_error("wait for what UCX brings");
+      return system_error("poll UCX events");
   }
   return end;
 }
@@ -39,7 +39,9 @@ Status UcxEnd::connect(std::span<const std::byte> address) {
   if (address.size() >= sizeof head) std::memcpy(&head, address.data(), sizeof head);
   if (address.size() < sizeof head || head.bytes == 0 || head.bytes != address.size() - sizeof head)
     return remote_error("received a malformed UCX address");
-  if (head.version != kUcxVersion) return remote_error("the other end uses UCX as another version of tutti does");
+  if (head.version != kUcxVersion)
+    return remote_error("the peer runs another version of tutti (UCX address version " + std::to_string(head.version) +
+                        ")");
   if (endpoint_ != nullptr) return internal_error("two addresses for one end of UCX");
   theirs_ = head.token;
   // UCX requires alignment.

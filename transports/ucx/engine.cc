@@ -114,8 +114,7 @@ Result<RegisteredRegion> UcxEngine::reach(const DeviceRegion& region) {
   if (status != UCS_OK) return ucx_error("report its memory types", status);
   if ((known.memory_types >> what.type & 1) == 0)
     return unsupported("this UCX does not support GPU memory: it was built without CUDA, or UCX_TLS excludes cuda");
-  if (!region.insisted)
-    return unsupported("UCX may wait for CUDA where it copies: set TUTTI_GPUDIRECT=on where it need not");
+  if (!region.insisted) return unsupported("UCX may block on CUDA: set TUTTI_GPUDIRECT=on to allow it");
   RegisteredRegion reached;
   reached.memory = TUTTI_TRY(add(region.memory, what));
   reached.how = "UCX";

@@ -64,7 +64,7 @@ std::string look_at_device(const VerbsPort& port, const VerbsOptions& options, c
   if (port.device->iwarp()) return "is iWARP, which is not supported: use its network interface, by tcp";
   const bool wanted = options.use == VerbsUse::requested || filter.names(name, port.number);
   if (port.device->made_of_software() && !wanted)
-    return "is made of software, and slower than TCP: taken if TUTTI_IB_HCA names it";
+    return "is a software device, slower than TCP: used only if TUTTI_IB_HCA names it";
   return "";
 }
 

@@ -69,7 +69,7 @@ Result<VerbsLibrary> open_verbs_library(const char* path) {
   find("ibv_port_state_str", all.port_state_str);
   all.reg_dmabuf_mr = reinterpret_cast<decltype(all.reg_dmabuf_mr)>(::dlsym(opened, "ibv_reg_dmabuf_mr"));
   if (!missing.empty())
-    return unsupported(std::string(path) + " is too old for us: it has no " + missing + "; rdma-core 32 has all");
+    return unsupported(std::string(path) + " is too old: it has no " + missing + "; use rdma-core 32 or newer");
   return all;
 }
 

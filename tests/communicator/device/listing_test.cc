@@ -24,8 +24,8 @@ TEST(GpuDirectListing, ReportsReachOfEachNic) {
     const bool there = found.ok();
     const std::string shown = there ? found.value() : "";
     if (name == "ucx") {
-      EXPECT_EQ(there, of(name).ends_with("through memory of the host: UCX may wait for CUDA where it copies: set "
-                                          "TUTTI_GPUDIRECT=on where it need not"))
+      EXPECT_EQ(there, of(name).ends_with("through memory of the host: UCX may block on CUDA: set "
+                                          "TUTTI_GPUDIRECT=on to allow it"))
           << of(name);
     }
     for (const char* device : {"rxe0", "rxe1"}) {
