@@ -317,9 +317,14 @@ constexpr std::array kEntries = {
                  "libtutti.so that the Python package loads; unset: its own, or else the system's"},
                 "a path",
                 others},
-    ConfigEntry{{"TUTTI_PYTORCH_PATH", nullptr, "", "Python", "path of the PyTorch backend"}, "cpp, python", others},
+    ConfigEntry{{"TUTTI_PYTORCH_PATH", nullptr, "", "Python",
+                 "implementation of the PyTorch backend; unset: cpp if it was built, else python"},
+                "cpp, python",
+                others},
     ConfigEntry{
-        {"TUTTI_PYTORCH_REPLACE_GLOO", nullptr, "0", "Python", "whether PyTorch's gloo uses Tutti"}, "0, 1", others},
+        {"TUTTI_PYTORCH_REPLACE_GLOO", nullptr, "0", "Python", "1: PyTorch's backend gloo is replaced by Tutti"},
+        "0, 1",
+        others},
 };
 
 }  // namespace
