@@ -191,7 +191,7 @@ TEST(Regions, SuggestRemedy_WhenOutOfDescriptors) {
   ASSERT_FALSE(made.ok());
   const Status status = std::move(made).status();
   EXPECT_EQ(status.code(), Code::system);
-  EXPECT_NE(status.message().find("fewer and larger ones, or raise the limit with ulimit -n"), std::string::npos)
+  EXPECT_NE(status.message().find("larger segments, or raise the limit with ulimit -n"), std::string::npos)
       << status.message();
 }
 

@@ -44,9 +44,9 @@ int main(int arguments, char** argument) {
 
   expect(tutti_comm_create_mpi(MPI_COMM_NULL, NULL, &comm) == tutti_invalid_argument,
          "no communicator of MPI, no ranks");
-  expect(says("tutti_comm_create_mpi: MPI does not say"), "MPI's failure has words");
+  expect(says("tutti_comm_create_mpi: MPI_Comm_rank or MPI_Comm_size failed"), "MPI's failure has words");
   mpi_stub_broadcast_result = MPI_ERR_OTHER;
   expect(tutti_comm_create_mpi(MPI_COMM_WORLD, NULL, &comm) == tutti_remote_error, "an id that did not travel");
-  expect(says("did not bring the unique id"), "so has that of its broadcast");
+  expect(says("MPI_Bcast of the unique id failed"), "so has that of its broadcast");
   return 0;
 }

@@ -148,7 +148,7 @@ TEST(Group, SimulationRunsNothing) {
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(ncclSend(values, 1, ncclInt32, 1, ranks[0], nullptr));
   EXPECT_EQ(ncclGroupSimulateEnd(&info), ncclInvalidUsage);
-  expect_error_text("nothing is predicted of messages");
+  expect_error_text("predictions exist for collectives only");
   EXPECT_EQ(info.estimatedTime, NCCL_UNDEF_FLOAT);
   NCCL_EXPECT_OK(ncclGroupStart());
   NCCL_EXPECT_OK(ncclGroupSimulateEnd(&info));

@@ -203,7 +203,7 @@ class Tool(unittest.TestCase):
     def test_forces_environments_choice_on_measured_calls_only(self):
         result = run("--ranks", "2", "-e", "8", TUTTI_ALGORITHM="hierarchical")
         self.assertEqual(result.returncode, 2)
-        self.assertIn("all_reduce: invalid argument: tutti_all_reduce: algorithm 'hierarchical' does not do all_reduce",
+        self.assertIn("all_reduce: invalid argument: tutti_all_reduce: algorithm 'hierarchical' does not support all_reduce",
                       result.stderr)
 
     def test_ranges_of_sizes_end(self):

@@ -106,7 +106,7 @@ void SavedTuning::read() {
   if (rank_ != 0) return;
   auto cache = read_tune_cache(file_);
   if (!cache.ok()) {
-    log(LogLevel::warn, "nothing is taken from TUTTI_TUNE_FILE: %s", std::move(cache).status().message().c_str());
+    log(LogLevel::warn, "TUTTI_TUNE_FILE is ignored: %s", std::move(cache).status().message().c_str());
     return;
   }
   const TuneCache::Machine* machine = cache.value().find(machine_);

@@ -63,8 +63,8 @@ Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transpor
 }
 
 Status sends_as_they_are(const std::string& transport) {
-  return unsupported("TUTTI_ENCRYPT and TUTTI_CHECK are for TCP: transport " + transport +
-                     " sends data as they are; take tcp, or leave them out");
+  return unsupported("transport " + transport +
+                     " does not support TUTTI_ENCRYPT and TUTTI_CHECK; use tcp, or unset them");
 }
 
 Result<std::unique_ptr<CarrierSource>> open_default_carrier() {

@@ -75,7 +75,7 @@ Status check_ordinary(const std::byte* memory, std::size_t bytes) {
 
 Status check_shared(const std::byte* memory, std::size_t bytes, int descriptor) {
   struct stat file = {};
-  if (::fstat(descriptor, &file) != 0) return system_error("look at registered memory");
+  if (::fstat(descriptor, &file) != 0) return system_error("stat registered memory");
   const auto is_file = [&](const MapsEntry& mapping) { return mapping.inode == file.st_ino; };
   const std::string wrong = TUTTI_TRY(find_wrong(memory, bytes, is_file));
   if (wrong.empty()) return {};

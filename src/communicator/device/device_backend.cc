@@ -83,8 +83,8 @@ Status DeviceBackend::prepare(const Call& call, const CommunicatorOptions& optio
   const bool message = call.kind != Kind::collective;
   if (only_copies(call) || (call.count == 0 && !message)) return {};
   if (message && call.root == rank_ && peers_.thread_blocks() == 1) {
-    return unsupported("rank " + std::to_string(rank_) + " cannot send to itself: so many ranks share " +
-                       device().traits().name + " that it can only do one thing at a time there");
+    return unsupported("rank " + std::to_string(rank_) + " cannot send to itself: " + device().traits().name +
+                       " has room for one thread block per rank; use fewer ranks per GPU");
   }
   TUTTI_CHECK_OK(set_up_device());
   if (launcher_ != nullptr) TUTTI_CHECK_OK(launcher_->start());

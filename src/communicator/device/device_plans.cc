@@ -38,8 +38,8 @@ Status DevicePlans::check_tags(const Algorithm& algorithm, const std::vector<Pla
   const std::uint32_t tags = peers_.lanes().bytes == 0 ? 0 : tags_of(plans);
   if (tags <= kMaxLaneTags) return {};
   return unsupported("algorithm '" + std::string(algorithm.name()) + "' has " + std::to_string(tags) +
-                     " lanes from one rank to another, and between these ranks there is room for " +
-                     std::to_string(kMaxLaneTags) + ": take another, or leave the choice open");
+                     " lanes from one rank to another; at most " + std::to_string(kMaxLaneTags) +
+                     " are possible between these ranks: use another algorithm, or do not force one");
 }
 
 // Rank orders differ only in the logical root. Without a root, one proof holds for all orders.

@@ -100,9 +100,9 @@ Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOption
   if (options.protocol.empty() || options.protocol == "Simple") return std::string_view("Simple");
   if (options.protocol != "LL" && options.protocol != "LL128") return std::string_view(options.protocol);
   const std::string why = "protocol '" + options.protocol + "' " +
-                          (compressed ? "carries no messages in compression format " + std::string(name(compression))
-                                      : "does not go through host memory, as it does between some of these ranks");
-  if (!options.nccls_protocol) return unsupported(why + ": take Simple, or leave the choice open");
+                          (compressed ? "does not support compression format " + std::string(name(compression))
+                                      : "does not work through host memory, which connects some of these ranks");
+  if (!options.nccls_protocol) return unsupported(why + ": use Simple, or do not force a protocol");
   warn_of_nccls("NCCL_PROTO", why);
   return std::string_view("Simple");
 }
@@ -111,7 +111,7 @@ Result<std::string_view> DevicePlanChooser::protocol_on_devices(const Communicat
   if (options.protocol != "LL128" || peers_.keeps_lines_whole()) return std::string_view(options.protocol);
   const std::string why =
       "protocol 'LL128' needs NVLink between all ranks on different GPUs, because PCIe may split its 128 bytes";
-  if (!options.nccls_protocol) return unsupported(why + ": take LL or Simple, or leave the choice open");
+  if (!options.nccls_protocol) return unsupported(why + ": use LL or Simple, or do not force a protocol");
   warn_of_nccls("NCCL_PROTO", why);
   return std::string_view();
 }

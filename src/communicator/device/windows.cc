@@ -19,7 +19,7 @@ WindowHandle next_handle() {
 }
 
 // Not a failure: calls run without the window.
-void notify(const Status& why) { log(LogLevel::info, "a buffer becomes no window: %s", why.message().c_str()); }
+void notify(const Status& why) { log(LogLevel::info, "a buffer cannot become a window: %s", why.message().c_str()); }
 
 }  // namespace
 

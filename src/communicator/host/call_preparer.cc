@@ -87,12 +87,12 @@ Status HostCallPreparer::check_mapped(const Call& call, const Algorithm& algorit
   if (membership_.spans_hosts)
     return unsupported(named + " works in memory that all ranks can map, and these are on several hosts");
   if (!algorithm.supports(mine))
-    return invalid_argument(named + " does not do " + describe(mine) +
-                            ": pass another buffer as output, or leave the choice open");
+    return invalid_argument(named + " does not support " + describe(mine) +
+                            ": pass another buffer as output, or do not force an algorithm");
   if (call.reduction == Reduction::pre_mul_sum)
     return unsupported(named +
-                       " reads the peers' buffers, but does not apply their factors of a pre-multiplied sum: choose "
-                       "an algorithm that is not mapped, or leave the choice open");
+                       " reads the peers' buffers, but does not apply their factors of a pre-multiplied sum: use "
+                       "an algorithm that is not mapped, or do not force one");
   return {};
 }
 

@@ -25,7 +25,7 @@ Result<bool> CollectiveOperation::choose_run() {
   if (mappable->otherwise == Mappable::Otherwise::fails && !mapped) {
     return invalid_argument(std::string(mappable->algorithm.name()) +
                             " works in memory that all ranks can map: pass buffers from tutti_mem_alloc on all of "
-                            "them, or leave the choice open");
+                            "them, or do not force an algorithm");
   }
   PlanRun* run = mappable->lanes.get();
   if (mapped) run = TUTTI_TRY(runner_.preparer_.mapped_run(*mappable, call_, runner_.buffers_.peers()));

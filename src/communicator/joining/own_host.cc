@@ -47,13 +47,12 @@ Result<std::optional<Topology>> by_file(const std::string& gpu) {
   Result<Topology> found = from_file(config().topo_file);
   if (found.ok() && !gpu.empty() && gpu_on(found.value(), gpu) == kNoNode)
     found = invalid_argument(config().topo_file + " has no GPU " + gpu +
-                             ", on which this rank is: it is of another machine; unset it, or make one of this by "
-                             "`tutti topo --json`");
+                             " of this rank: the file describes another machine; unset the variable, or create a file "
+                             "with `tutti topo --json`");
   if (found.ok()) return std::optional<Topology>(std::move(found).value());
   Status refused = std::move(found).status();
   if (!named_by_nccl()) return std::move(refused).during("reading TUTTI_TOPO_FILE");
-  log(LogLevel::warn, "NCCL_TOPO_FILE is left out, and the machine is looked at instead: %s",
-      refused.message().c_str());
+  log(LogLevel::warn, "NCCL_TOPO_FILE is ignored; using discovery: %s", refused.message().c_str());
   return std::optional<Topology>();
 }
 

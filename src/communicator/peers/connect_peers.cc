@@ -187,7 +187,8 @@ Status PeerSet::learn_peers(const PeerInfos& infos) {
     one_device_ =
         one_device_ && is_near(peer) && info.process == infos.front().process && info.device == infos.front().device;
   }
-  if (thread_blocks_ == 0) return unsupported("so many ranks share a GPU that they cannot all be under way at once");
+  if (thread_blocks_ == 0)
+    return unsupported("too many ranks share a GPU: their thread blocks cannot run at the same time");
   return {};
 }
 

@@ -30,11 +30,11 @@ std::string names_for(const Problem& problem) {
 
 // Returns why an algorithm that works across hosts does not support the problem.
 std::string why_not_on_hosts(const Problem& problem, const RankMapping& rank_mapping, bool several_hosts) {
-  const std::string works = ": it works across hosts, and ";
+  const std::string works = ": it works across hosts, but ";
   if (!several_hosts) return works + "all these ranks are on one host";
-  if (!problem.groups.empty()) return works + "the hosts that it takes differ less in size";
-  if (rank_mapping.groups.empty()) return works + "here each rank is alone on its host, or is taken to be";
-  return works + "wants ranks of a host to be numbered one after the other for " + name(problem.collective);
+  if (!problem.groups.empty()) return works + "it requires hosts with similar numbers of ranks";
+  if (rank_mapping.groups.empty()) return works + "each rank is on a host of its own";
+  return works + "it requires consecutive ranks on each host for " + name(problem.collective);
 }
 
 // Fails if the algorithm does not support the chosen compression.
@@ -44,7 +44,7 @@ Status check_rounding(const Query& query, const Choice& choice) {
   if (!choice.mapped && algorithm->supports_compression(query.problem)) return {};
   return unsupported("algorithm '" + std::string(choice.algorithm) + "' with compression format " +
                      name(choice.compression) + ": " + ruled_out(query, *algorithm, choice.protocol) +
-                     "; leave the algorithm open, or let messages be raw");
+                     "; do not force an algorithm, or set compression to raw");
 }
 
 Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
@@ -56,7 +56,7 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
                               : "' works in the peers' buffers, which for this call are neither on one device in this "
                                 "process nor in windows";
   return unsupported("algorithm '" + std::string(choice.algorithm) + why +
-                     ": choose an algorithm that is not mapped, or leave the choice open");
+                     ": use an algorithm that is not mapped, or do not force one");
 }
 
 }  // namespace
@@ -107,9 +107,9 @@ Result<const Algorithm*> CallPlanner::algorithm_of(const ChosenCall& chosen) con
   const Algorithm* algorithm = find(problem.collective, name);
   if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
   const bool over_hosts = algorithm != nullptr && wants_hosts(*algorithm, problem.collective);
-  return invalid_argument("algorithm '" + std::string(name) + "' does not do " + describe(problem) +
+  return invalid_argument("algorithm '" + std::string(name) + "' does not support " + describe(problem) +
                           (over_hosts ? why_not_on_hosts(problem, rank_mapping_, chosen.query.network) : "") +
-                          "; take one of " + names_for(problem) + ", or leave the choice open");
+                          "; use one of " + names_for(problem) + ", or do not force an algorithm");
 }
 
 Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen) const {
@@ -131,7 +131,7 @@ Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen
 
 Result<double> CallPlanner::predict_us(const Call& call, const CommunicatorOptions& options, bool mappable) {
   if (call.kind != Kind::collective)
-    return unsupported("nothing is predicted of messages (send, recv, all_to_all_v): ask for collectives alone");
+    return unsupported("predictions exist for collectives only, not for send, recv and all_to_all_v");
   if (call.count == 0) return 0.0;
   const ChosenCall chosen = TUTTI_TRY(choose(call, options, nullptr));
   if (mappable && !chosen.advised && chosen.query.algorithm.empty()) {

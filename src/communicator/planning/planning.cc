@@ -118,7 +118,7 @@ std::string_view forced_algorithm(const CommunicatorOptions& options, const Prob
   const Algorithm* algorithm = find(problem.collective, options.algorithm);
   if (algorithm == nullptr) return {};
   if (!options.nccls_algorithm || algorithm->supports(problem)) return options.algorithm;
-  warn_of_nccls("NCCL_ALGO", options.algorithm + " does not do " + describe(problem));
+  warn_of_nccls("NCCL_ALGO", options.algorithm + " does not support " + describe(problem));
   return {};
 }
 
@@ -141,9 +141,9 @@ Result<double> predicted_us(const Query& query, const Choice& choice) {
     if (query.thread_blocks > 0) known.channels = choice.channels;  // On host memory there is one channel.
     return prediction_of(requested, known).total_us();
   }
-  return unsupported("nothing is predicted of algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
-                     tutti::name(choice.protocol) + "' for " + describe(query.problem) +
-                     ": it does not do that, or is not for it; leave the choice open");
+  return unsupported("algorithm '" + std::string(choice.algorithm) + "' with protocol '" +
+                     tutti::name(choice.protocol) + "' does not support " + describe(query.problem) +
+                     "; force neither");
 }
 
 Result<Choice> choose_like(const Choice& other, const Query& query) {
