@@ -9,8 +9,8 @@ namespace {  // Anonymous, so that kernels stay inside the file compiled with th
 struct Baseline {
   static constexpr unsigned kBytes = 16;
 
-  template <typename Compressed>
-  TUTTI_KERNEL static Vector<std::uint32_t, 4> words(Compressed x) {
+  template <typename Narrow>
+  TUTTI_KERNEL static Vector<std::uint32_t, 4> words(Narrow x) {
     return converted<std::uint32_t, std::remove_cvref_t<decltype(x[0])>, 4>(x);
   }
   template <typename T>

@@ -36,10 +36,10 @@ struct Dither {
 
 // Encodes `count` values. Writes compressed_bytes() bytes for each started group of kCompressionGroup elements. A null
 // `dither` means round to nearest, ties to even.
-using Encode = void (*)(const float* values, std::uint64_t count, std::byte* compression, GroupRange range,
+using Encode = void (*)(const float* values, std::uint64_t count, std::byte* encoded, GroupRange range,
                         const Dither* dither);
 // Reads whole groups and writes `count` values. All bit patterns are valid input.
-using Decode = void (*)(const std::byte* compression, std::uint64_t count, float* values);
+using Decode = void (*)(const std::byte* encoded, std::uint64_t count, float* values);
 
 struct Codec {
   Encode encode;

@@ -24,30 +24,30 @@ class GroupKernel {
     Real at[kRegisters];
   };
 
-  static void encode(const float* values, std::uint64_t count, std::byte* compression, GroupRange range,
+  static void encode(const float* values, std::uint64_t count, std::byte* encoded, GroupRange range,
                      const Dither* dither) {
-    if (dither != nullptr) return encode_singly<Form>(values, count, compression, range, dither);
+    if (dither != nullptr) return encode_singly<Form>(values, count, encoded, range, dither);
     std::uint64_t i = 0;
-    for (; count - i >= kCompressionGroup; i += kCompressionGroup, compression += kGroupBytes<Form>) {
+    for (; count - i >= kCompressionGroup; i += kCompressionGroup, encoded += kGroupBytes<Form>) {
       const Values group = load_values(values + i);
-      write(group, compression, range);
+      write(group, encoded, range);
     }
     if (i == count) return;
     float padded[kCompressionGroup] = {};
     std::memcpy(padded, values + i, (count - i) * sizeof(float));
-    encode(padded, kCompressionGroup, compression, range, nullptr);
+    encode(padded, kCompressionGroup, encoded, range, nullptr);
   }
 
-  static void decode(const std::byte* compression, std::uint64_t count, float* values) {
+  static void decode(const std::byte* encoded, std::uint64_t count, float* values) {
     std::uint64_t i = 0;
-    for (; count - i >= kCompressionGroup; i += kCompressionGroup, compression += kGroupBytes<Form>) {
-      if constexpr (Form::kScaleBytes == 0) store_values(read(compression), values + i);
-      else if (is_finite(compression)) store_values(read_as<true>(compression), values + i);
-      else decode_apart(compression, values + i);
+    for (; count - i >= kCompressionGroup; i += kCompressionGroup, encoded += kGroupBytes<Form>) {
+      if constexpr (Form::kScaleBytes == 0) store_values(read(encoded), values + i);
+      else if (is_finite(encoded)) store_values(read_as<true>(encoded), values + i);
+      else decode_apart(encoded, values + i);
     }
     if (i == count) return;
     float padded[kCompressionGroup];
-    decode(compression, kCompressionGroup, padded);
+    decode(encoded, kCompressionGroup, padded);
     std::memcpy(values + i, padded, (count - i) * sizeof(float));
   }
 
@@ -64,10 +64,10 @@ class GroupKernel {
   }
 
   // Decodes a group.
-  TUTTI_KERNEL static Values read(const std::byte* compression) { return read_as<false>(compression); }
+  TUTTI_KERNEL static Values read(const std::byte* encoded) { return read_as<false>(encoded); }
 
   // Encodes a group.
-  TUTTI_KERNEL static void write(const Values& values, std::byte* compression, const GroupRange& range) {
+  TUTTI_KERNEL static void write(const Values& values, std::byte* encoded, const GroupRange& range) {
     Scales scales;
     if constexpr (Form::kScaleBytes != 0) {
       const Four largest = largest_of_blocks(values);
@@ -75,14 +75,14 @@ class GroupKernel {
       if (any_beyond(largest, limit_of(range))) {
         float group[kCompressionGroup];
         store_values(values, group);
-        return encode_singly<Form>(group, kCompressionGroup, compression, range, nullptr);
+        return encode_singly<Form>(group, kCompressionGroup, encoded, range, nullptr);
       }
-      scales = new_scales(largest, compression, range);
+      scales = new_scales(largest, encoded, range);
     }
     Code unpacked[kBits < 8 ? kCompressionGroup : 1];
-    std::byte* const codes = kBits < 8 ? reinterpret_cast<std::byte*>(unpacked) : compression + kScalesBytes<Form>;
+    std::byte* const codes = kBits < 8 ? reinterpret_cast<std::byte*>(unpacked) : encoded + kScalesBytes<Form>;
     store_codes(values, scales, range, codes);
-    if constexpr (kBits < 8) Packing<Isa, kBits>::pack(codes, compression + kScalesBytes<Form>);
+    if constexpr (kBits < 8) Packing<Isa, kBits>::pack(codes, encoded + kScalesBytes<Form>);
   }
 
  private:
@@ -175,20 +175,20 @@ class GroupKernel {
     return any_of(~below(magnitudes, limit));
   }
 
-  TUTTI_KERNEL static Scales new_scales(Four largest, std::byte* compression, const GroupRange& range) {
+  TUTTI_KERNEL static Scales new_scales(Four largest, std::byte* encoded, const GroupRange& range) {
     const auto scales = Form::template finite_scale<FourReals>(largest, range);
     using Stored = std::conditional_t<Form::kScaleBytes == 2, std::uint16_t, std::uint8_t>;
     const auto bits = converted<Stored, std::uint32_t, 4>(scales.bits);
-    std::memcpy(compression, &bits, kScalesBytes<Form>);
+    std::memcpy(encoded, &bits, kScalesBytes<Form>);
     return {scales.step, scales.inverse};
   }
 
-  TUTTI_KERNEL static Scales stored_scales(const std::byte* compression) {
+  TUTTI_KERNEL static Scales stored_scales(const std::byte* encoded) {
     Scales scales;
 #pragma GCC unroll 4
     for (unsigned scale_block = 0; scale_block < kScaleBlocks; ++scale_block) {
       std::uint16_t bits = 0;
-      std::memcpy(&bits, compression + scale_block * Form::kScaleBytes, Form::kScaleBytes);
+      std::memcpy(&bits, encoded + scale_block * Form::kScaleBytes, Form::kScaleBytes);
       scales.step[scale_block] = Form::stored(bits).step;
     }
     return scales;
@@ -219,14 +219,14 @@ class GroupKernel {
   }
 
   // Not inlined, so that the common path keeps its values in registers.
-  [[gnu::noinline]] static void decode_apart(const std::byte* compression, float* values) {
-    store_values(read(compression), values);
+  [[gnu::noinline]] static void decode_apart(const std::byte* encoded, float* values) {
+    store_values(read(encoded), values);
   }
 
   // True if neither a scale nor a code is infinite or NaN.
-  TUTTI_KERNEL static bool is_finite(const std::byte* compression) {
-    const Four steps = __builtin_bit_cast(Four, stored_scales(compression).step) & kMagnitude;
-    return !any_beyond(steps, kInfinity) && !any_special(compression + kScalesBytes<Form>);
+  TUTTI_KERNEL static bool is_finite(const std::byte* encoded) {
+    const Four steps = __builtin_bit_cast(Four, stored_scales(encoded).step) & kMagnitude;
+    return !any_beyond(steps, kInfinity) && !any_special(encoded + kScalesBytes<Form>);
   }
   TUTTI_KERNEL static bool any_special(const std::byte* codes) {
     if constexpr (requires { Form::kMaxFinite; }) {
@@ -242,10 +242,10 @@ class GroupKernel {
   }
 
   template <bool kFinite>
-  TUTTI_KERNEL static Values read_as(const std::byte* compression) {
+  TUTTI_KERNEL static Values read_as(const std::byte* encoded) {
     Scales scales;
-    if constexpr (Form::kScaleBytes != 0) scales = stored_scales(compression);
-    const std::byte* codes = compression + kScalesBytes<Form>;
+    if constexpr (Form::kScaleBytes != 0) scales = stored_scales(encoded);
+    const std::byte* codes = encoded + kScalesBytes<Form>;
     Code unpacked[kBits < 8 ? kCompressionGroup : 1];
     if constexpr (kBits < 8) {
       Packing<Isa, kBits>::unpack(codes, reinterpret_cast<std::byte*>(unpacked));

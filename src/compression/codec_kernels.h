@@ -24,7 +24,7 @@ CodecKernelList codec_kernels();
 
 // Scalar encoder with the signature of Encode, for all formats. Defined in a file with baseline compiler flags.
 template <class Form>
-void encode_singly(const float* values, std::uint64_t count, std::byte* compression, GroupRange range,
+void encode_singly(const float* values, std::uint64_t count, std::byte* encoded, GroupRange range,
                    const Dither* dither);
 
 }  // namespace tutti

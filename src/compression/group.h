@@ -35,13 +35,13 @@ TUTTI_HOST_DEVICE BlockScale scale_of(const float* values, std::uint32_t count, 
 // Encodes a group. Elements from `count` on count as 0. `dither` refers to the group's first element; null means round
 // to nearest.
 template <class Form>
-TUTTI_HOST_DEVICE void encode_group(const float* values, std::uint32_t count, std::byte* compression,
+TUTTI_HOST_DEVICE void encode_group(const float* values, std::uint32_t count, std::byte* encoded,
                                     const GroupRange& range, const Dither* dither) {
   for (std::uint32_t scale_block = 0; scale_block < kCompressionGroup; scale_block += Form::kScaleBlock) {
     const std::uint32_t left = count > scale_block ? count - scale_block : 0;
     const BlockScale scale = scale_of<Form>(values + scale_block, left, range);
     if constexpr (Form::kScaleBytes != 0)
-      put_little<Form::kScaleBytes>(compression + scale_block / Form::kScaleBlock * Form::kScaleBytes, scale.bits);
+      put_little<Form::kScaleBytes>(encoded + scale_block / Form::kScaleBlock * Form::kScaleBytes, scale.bits);
     for (std::uint32_t i = scale_block; i < scale_block + Form::kScaleBlock; i += 4) {
       std::uint64_t four = 0;
       for (std::uint32_t k = 0; k < 4; ++k) {
@@ -51,23 +51,22 @@ TUTTI_HOST_DEVICE void encode_group(const float* values, std::uint32_t count, st
                               : Form::dithered(x, scale, range, philox_word(dither->first + i + k, dither->seed));
         four |= std::uint64_t{code} << Form::kCodeBits * k;
       }
-      put_little<kFourBytes<Form>>(compression + kScalesBytes<Form> + i / 4 * kFourBytes<Form>, four);
+      put_little<kFourBytes<Form>>(encoded + kScalesBytes<Form> + i / 4 * kFourBytes<Form>, four);
     }
   }
 }
 
 // Decodes the first `count` values of a group.
 template <class Form>
-TUTTI_HOST_DEVICE void decode_group(const std::byte* compression, std::uint32_t count, float* values) {
+TUTTI_HOST_DEVICE void decode_group(const std::byte* encoded, std::uint32_t count, float* values) {
   for (std::uint32_t scale_block = 0; scale_block < count; scale_block += Form::kScaleBlock) {
     BlockScale scale = {};
     if constexpr (Form::kScaleBytes != 0) {
-      const std::byte* from = compression + scale_block / Form::kScaleBlock * Form::kScaleBytes;
+      const std::byte* from = encoded + scale_block / Form::kScaleBlock * Form::kScaleBytes;
       scale = Form::stored(static_cast<std::uint32_t>(get_little<Form::kScaleBytes>(from)));
     }
     for (std::uint32_t i = scale_block; i < scale_block + Form::kScaleBlock && i < count; i += 4) {
-      const std::uint64_t four =
-          get_little<kFourBytes<Form>>(compression + kScalesBytes<Form> + i / 4 * kFourBytes<Form>);
+      const std::uint64_t four = get_little<kFourBytes<Form>>(encoded + kScalesBytes<Form> + i / 4 * kFourBytes<Form>);
       for (std::uint32_t k = 0; k < 4 && i + k < count; ++k) {
         const auto code = static_cast<std::uint32_t>(four >> Form::kCodeBits * k) & ((1u << Form::kCodeBits) - 1);
         values[i + k] = Form::template value<float>(code, scale);

@@ -9,7 +9,7 @@ namespace tutti {
 
 template <class Isa, int kBits>
 struct Packing {
-  TUTTI_KERNEL static void pack(const std::byte* codes, std::byte* compression) {
+  TUTTI_KERNEL static void pack(const std::byte* codes, std::byte* encoded) {
 #pragma GCC unroll 16
     for (unsigned i = 0; i < kCompressionGroup / 8; i += kWords) {
       Words x = load<std::uint64_t, kWords>(codes + i * 8);
@@ -18,18 +18,18 @@ struct Packing {
       x = (x & kEight) | (x >> 4 * kGap & kEight << 4 * kBits);
       for (unsigned k = 0; k < kWords; ++k) {
         const std::uint64_t word = x[k];
-        std::memcpy(compression + (i + k) * kBits, &word, reach(i + k));
+        std::memcpy(encoded + (i + k) * kBits, &word, reach(i + k));
       }
     }
   }
 
-  TUTTI_KERNEL static void unpack(const std::byte* compression, std::byte* codes) {
+  TUTTI_KERNEL static void unpack(const std::byte* encoded, std::byte* codes) {
 #pragma GCC unroll 16
     for (unsigned i = 0; i < kCompressionGroup / 8; i += kWords) {
       Words x = {};
       for (unsigned k = 0; k < kWords; ++k) {
         std::uint64_t word = 0;
-        std::memcpy(&word, compression + (i + k) * kBits, reach(i + k));
+        std::memcpy(&word, encoded + (i + k) * kBits, reach(i + k));
         x[k] = word;
       }
       x = (x & kEight) | (x & kEight << 4 * kBits) << 4 * kGap;

@@ -11,24 +11,24 @@ namespace {
 constexpr unsigned kThreads = 128;
 
 template <class Form>
-__global__ void encode_groups(const float* values, std::uint64_t count, std::byte* compression, GroupRange range,
+__global__ void encode_groups(const float* values, std::uint64_t count, std::byte* encoded, GroupRange range,
                               Dither dither, int rounds_randomly) {
   const std::uint64_t group = std::uint64_t{blockIdx.x} * kThreads + threadIdx.x;
   const std::uint64_t first = group * kCompressionGroup;
   if (first >= count) return;
   const auto length = static_cast<std::uint32_t>(count - first < kCompressionGroup ? count - first : kCompressionGroup);
   dither.first += first;
-  encode_group<Form>(values + first, length, compression + group * kGroupBytes<Form>, range,
+  encode_group<Form>(values + first, length, encoded + group * kGroupBytes<Form>, range,
                      rounds_randomly != 0 ? &dither : nullptr);
 }
 
 template <class Form>
-__global__ void decode_groups(const std::byte* compression, std::uint64_t count, float* values) {
+__global__ void decode_groups(const std::byte* encoded, std::uint64_t count, float* values) {
   const std::uint64_t group = std::uint64_t{blockIdx.x} * kThreads + threadIdx.x;
   const std::uint64_t first = group * kCompressionGroup;
   if (first >= count) return;
   const auto length = static_cast<std::uint32_t>(count - first < kCompressionGroup ? count - first : kCompressionGroup);
-  decode_group<Form>(compression + group * kGroupBytes<Form>, length, values + first);
+  decode_group<Form>(encoded + group * kGroupBytes<Form>, length, values + first);
 }
 
 // Memory of host and GPU, filled from `from` if that is given.
@@ -62,7 +62,7 @@ unsigned blocks_of(std::uint64_t count) { return static_cast<unsigned>((groups_o
 
 }  // namespace
 
-bool encode_on_gpu(CompressionFormat format, const float* values, std::uint64_t count, std::byte* compression,
+bool encode_on_gpu(CompressionFormat format, const float* values, std::uint64_t count, std::byte* encoded,
                    GroupRange range, const Dither* dither) {
   const Shared from(values, count * sizeof(float));
   const Shared to(nullptr, groups_of(count) * compressed_bytes(format));
@@ -71,11 +71,11 @@ bool encode_on_gpu(CompressionFormat format, const float* values, std::uint64_t 
     encode_groups<Form><<<blocks_of(count), kThreads>>>(from.as<float>(), count, to.as<std::byte>(), range,
                                                         dither == nullptr ? Dither{} : *dither, dither != nullptr);
   });
-  return to.finish(compression);
+  return to.finish(encoded);
 }
 
-bool decode_on_gpu(CompressionFormat format, const std::byte* compression, std::uint64_t count, float* values) {
-  const Shared from(compression, groups_of(count) * compressed_bytes(format));
+bool decode_on_gpu(CompressionFormat format, const std::byte* encoded, std::uint64_t count, float* values) {
+  const Shared from(encoded, groups_of(count) * compressed_bytes(format));
   const Shared to(nullptr, count * sizeof(float));
   if (!from.ok() || !to.ok()) return false;
   visit_form(format, [&]<class Form>(Type<Form>) {

@@ -6,8 +6,8 @@
 namespace tutti::test {
 
 // Both functions return false if CUDA fails.
-bool encode_on_gpu(CompressionFormat format, const float* values, std::uint64_t count, std::byte* compression,
+bool encode_on_gpu(CompressionFormat format, const float* values, std::uint64_t count, std::byte* encoded,
                    GroupRange range, const Dither* dither);
-bool decode_on_gpu(CompressionFormat format, const std::byte* compression, std::uint64_t count, float* values);
+bool decode_on_gpu(CompressionFormat format, const std::byte* encoded, std::uint64_t count, float* values);
 
 }  // namespace tutti::test
