@@ -160,7 +160,7 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
     load.coding = {.compression = choice.compression,
                    .type = query.type,
                    .values_bytes = static_cast<double>(query.block_bytes / size_of(query.type) * sizeof(float)),
-                   .blocks = coded_of(query.problem, cost_law)};
+                   .blocks = codec_work(query.problem, cost_law)};
     if (query.thread_blocks > 0) {  // Memory latency hides the conversion of 16-bit floats.
       load.coding.type = DataType::float32;
       load.coding.values_bytes = static_cast<double>(query.block_bytes);

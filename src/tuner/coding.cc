@@ -18,7 +18,7 @@ bool keeps_to(double max_relative_error, CompressionFormat compression, const Co
   return kRoom * expected_error(compression, cost_law) <= max_relative_error;
 }
 
-Compressed coded_of(const Problem& problem, const CostLaw& cost_law) {
+CodecWork codec_work(const Problem& problem, const CostLaw& cost_law) {
   Traffic all;
   for (const Traffic& level : cost_law.levels) {
     all.sent += level.sent;

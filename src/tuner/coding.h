@@ -22,9 +22,9 @@ bool keeps_to(double max_relative_error, CompressionFormat compression, const Co
 
 // Blocks that the busiest rank encodes and decodes. Forwarded messages are not encoded again. For algorithms by
 // recursive halving, the true amount is a third larger.
-struct Compressed {
+struct CodecWork {
   double encoded = 0, decoded = 0;
 };
-Compressed coded_of(const Problem& problem, const CostLaw& cost_law);
+CodecWork codec_work(const Problem& problem, const CostLaw& cost_law);
 
 }  // namespace tutti

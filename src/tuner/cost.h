@@ -27,7 +27,7 @@ struct Coding {
   CompressionFormat compression = CompressionFormat::none;
   DataType type = DataType::float32;  // Type of the elements in memory.
   double values_bytes = 0;            // Bytes of a block as float32, the type of sums.
-  Compressed blocks;
+  CodecWork blocks;
 };
 
 struct Load {

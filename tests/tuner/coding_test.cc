@@ -18,8 +18,8 @@ namespace {
 using test::query;
 
 // Counts like CompressedFold, for the rank with the most work.
-Compressed counted(const Plan& plan) {
-  Compressed compressed;
+CodecWork counted(const Plan& plan) {
+  CodecWork work;
   const RoundedStores rounded_stores = rounded_stores_of(plan.problem.collective);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step step = plan.steps[i];
@@ -36,16 +36,16 @@ Compressed counted(const Plan& plan) {
     }
     const bool passes_on = sources == 1 && received == 1;
     if (passes_on) {
-      compressed.decoded += stored * length;
+      work.decoded += stored * length;
       continue;
     }
     const bool kept = stored > 0 && (rounded_stores == RoundedStores::sums     ? step.fold == Fold::complete
                                      : rounded_stores == RoundedStores::copies ? received == 0
                                                                                : false);
-    compressed.decoded += (received + (kept ? 1 : 0)) * length;
-    compressed.encoded += sent > 0 || kept ? length : 0;
+    work.decoded += (received + (kept ? 1 : 0)) * length;
+    work.encoded += sent > 0 || kept ? length : 0;
   }
-  return compressed;
+  return work;
 }
 
 // Encoding and decoding together, within a third.
@@ -65,11 +65,11 @@ TEST(CompressionCost, MatchesPlans) {
       fuse_stages(plans);
       double most = 0;
       for (const Plan& plan : plans) {
-        const Compressed compressed = counted(plan);
-        most = std::max(most, compressed.encoded + compressed.decoded);
+        const CodecWork work = counted(plan);
+        most = std::max(most, work.encoded + work.decoded);
       }
-      const Compressed reported = coded_of(problem, algorithm.cost_law(problem));
-      EXPECT_NEAR(reported.encoded + reported.decoded, most, most / 3);
+      const CodecWork predicted = codec_work(problem, algorithm.cost_law(problem));
+      EXPECT_NEAR(predicted.encoded + predicted.decoded, most, most / 3);
       ++known;
     }
   }
