@@ -38,7 +38,7 @@ struct Group {
   std::vector<Pending> calls;
   std::vector<DeviceCall> device_calls;                 // Enqueued before `calls`, since enqueueing does not block.
   std::vector<std::shared_ptr<SharedComm>> on_devices;  // Owners of `device_calls`.
-  std::vector<Ending> lifecycle;                        // Run after all calls.
+  std::vector<Ending> endings;                          // Run after all calls.
   Status failure;
 };
 
@@ -335,13 +335,13 @@ tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
 }
 
 Status end_with_group(const Ending& ending) {
-  for (Ending& other : group_of_thread().lifecycle) {
+  for (Ending& other : group_of_thread().endings) {
     if (other.comm != ending.comm) continue;
     if (other.destroys || !ending.destroys) return invalid_usage("the group ends this communicator already");
     other.destroys = true;
     return {};
   }
-  group_of_thread().lifecycle.push_back(ending);
+  group_of_thread().endings.push_back(ending);
   return {};
 }
 
@@ -376,7 +376,7 @@ tutti_status tutti_group_end(void) {
     tutti::Group group = tutti::take_group();
     Status ran = tutti::run_all(group);
     // Runs even after a failure: the caller has already given up the handles.
-    Status ended = tutti::end_all(group.lifecycle);
+    Status ended = tutti::end_all(group.endings);
     return ran.ok() ? std::move(ended) : std::move(ran);
   });
 }

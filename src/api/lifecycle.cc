@@ -74,11 +74,11 @@ void remove(tutti_comm comm, const CommHandle& handle) {
 }
 
 // Starts a thread for each ending except the first, since each may wait for the others.
-std::vector<Status> take_leaves(const std::vector<Ending>& lifecycle, const std::vector<CommHandle*>& handles) {
-  std::vector<Status> statuses(lifecycle.size());
-  const auto take = [&](std::size_t i) { statuses[i] = caught([&] { return take_leave(*handles[i], lifecycle[i]); }); };
-  std::vector<std::unique_ptr<ServiceThread>> threads(lifecycle.size());
-  for (std::size_t i = 1; i < lifecycle.size(); ++i) {
+std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::vector<CommHandle*>& handles) {
+  std::vector<Status> statuses(endings.size());
+  const auto take = [&](std::size_t i) { statuses[i] = caught([&] { return take_leave(*handles[i], endings[i]); }); };
+  std::vector<std::unique_ptr<ServiceThread>> threads(endings.size());
+  for (std::size_t i = 1; i < endings.size(); ++i) {
     auto started = ServiceThread::start([&take, i] { take(i); });
     if (started.ok()) {
       threads[i] = std::move(started).value();
@@ -107,11 +107,11 @@ Status end(const Ending& ending) {
 
 }  // namespace
 
-Status end_all(const std::vector<Ending>& lifecycle) {
+Status end_all(const std::vector<Ending>& endings) {
   Status first;
   std::vector<Ending> possible;
   std::vector<CommHandle*> handles;
-  for (const Ending& ending : lifecycle) {
+  for (const Ending& ending : endings) {
     auto handle = handle_of(ending.comm);  // Another thread may have destroyed the handle since the group stored it.
     if (handle.ok()) {
       possible.push_back(ending);

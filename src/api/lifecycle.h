@@ -15,7 +15,7 @@ struct Ending {
 };
 
 // Ends all concurrently, since ranks in the list may wait for each other. Returns the first failure.
-Status end_all(const std::vector<Ending>& lifecycle);
+Status end_all(const std::vector<Ending>& endings);
 
 // Defers the ending until the calling thread's group ends.
 Status end_with_group(const Ending& ending);

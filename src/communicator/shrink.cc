@@ -55,9 +55,9 @@ Status Shrinking::propose_to_all() {
   Status status = open_sockets().during(rank_name(terms_.self) + " makes sockets for the shrink" + terms_.name);
   for (Rank member = 0; member < ranks(); ++member) {
     if (member == self_) continue;
-    Status reported = links_.collect(members_[member]);
-    if (reported.ok()) reported = propose(member);
-    if (status.ok()) status = std::move(reported);
+    Status sent = links_.collect(members_[member]);
+    if (sent.ok()) sent = propose(member);
+    if (status.ok()) status = std::move(sent);
   }
   for (const Rank rank : terms_.excluded) (void)proposals_.make(mesh_, rank, list_, {}).ok();
   return status;

@@ -12,7 +12,7 @@ constexpr std::uint64_t kTimeoutNs = 10'000'000'000;  // Without progress for th
 // Words that a rank's thread blocks and the host share.
 struct Shown {
   std::uint32_t failed = 0;
-  KernelProgress reported;
+  KernelProgress progress;
 };
 
 void must(Status status) {
@@ -57,7 +57,7 @@ std::string CudaEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
   workspaces_.clear();
   std::string error = errors(calls.size());
   for (std::size_t rank = 0; rank < calls.size() && error.empty(); ++rank) {
-    if (reinterpret_cast<const Shown*>(shown_.host)[rank].reported.begun != operations.size())
+    if (reinterpret_cast<const Shown*>(shown_.host)[rank].progress.begun != operations.size())
       error = "rank " + std::to_string(rank) + " has not reported that its last call began";
   }
   return error;
@@ -71,7 +71,7 @@ BatchCall CudaEngine::prepared(const KernelCall& call, std::uint32_t channels, s
   entry.channels = channels;
   entry.watch.failed = &shown->failed;
   entry.watch.timeout_ns = kTimeoutNs;
-  entry.watch.reported = &shown->reported;
+  entry.watch.kernel_progress = &shown->progress;
   if (room_ == Room::shared_memory) {
     thread_block_bytes_ = std::max(thread_block_bytes_, layout.bytes);
     return entry;
@@ -102,7 +102,7 @@ void CudaEngine::launch(const std::vector<BatchCall>& operation) {
 std::string CudaEngine::errors(std::size_t ranks) const {
   std::string text;
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const KernelReport& report = reinterpret_cast<const Shown*>(shown_.host)[rank].reported.report;
+    const KernelReport& report = reinterpret_cast<const Shown*>(shown_.host)[rank].progress.report;
     if (report.written == 0) continue;
     text += "rank " + std::to_string(rank) + ", channel " + std::to_string(report.channel) + ", step " +
             std::to_string(report.step) + ", signature " + std::to_string(report.signature) +

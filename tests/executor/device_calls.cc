@@ -47,7 +47,7 @@ std::string DeviceEngine::run(const std::vector<std::vector<KernelCall>>& calls,
     rig_.destroy_stream(stream);
   }
   if (!status.ok()) return status.message();
-  return words[0].reported.report.written != 0 ? "a thread block has given up" : "";
+  return words[0].progress.report.written != 0 ? "a thread block has given up" : "";
 }
 
 DeviceCalls::~DeviceCalls() {

@@ -15,13 +15,16 @@ std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
 
 // Words that the thread blocks of a rank write, and the word that stops them.
 struct BlockWords {
-  KernelProgress reported;
+  KernelProgress progress;
   std::uint32_t failed = 0;
 
   // The timeout is short, so that a hang on a GPU takes little time from other tests.
   KernelWatch watch(std::uint64_t number) {
-    return {
-        .failed = &failed, .timeout_ns = 20'000'000'000, .reported = &reported, .number = number, .progress = nullptr};
+    return {.failed = &failed,
+            .timeout_ns = 20'000'000'000,
+            .kernel_progress = &progress,
+            .number = number,
+            .progress = nullptr};
   }
 };
 
@@ -64,8 +67,8 @@ class DeviceCalls {
 
   RankSet& rank_set() { return *rank_set_; }
   // These words are written by thread blocks and may be read while they run.
-  KernelReport& report(Rank rank) { return words_[rank].reported.report; }
-  std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].reported.begun); }
+  KernelReport& report(Rank rank) { return words_[rank].progress.report; }
+  std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].progress.begun); }
   void fail() { store_release(&words_[0].failed, 1U); }  // Stops all thread blocks.
 
  private:

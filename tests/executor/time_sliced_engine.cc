@@ -17,7 +17,7 @@ constexpr int kIdleRounds = 1000;
 
 std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
   const std::uint32_t failed = 0;
-  KernelProgress reported;
+  KernelProgress progress;
   std::vector<Sharer> sharers(calls.size());
   for (std::size_t rank = 0; rank < calls.size(); ++rank)
     sharers[rank] = {.calls = &calls[rank], .progress = std::vector<ThreadBlockProgress>(channels)};
@@ -28,10 +28,10 @@ std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& ca
     bool moved = false;
     for (Sharer& sharer : sharers) {
       const KernelWatch watch = {
-          .failed = &failed, .timeout_ns = 0, .reported = &reported, .number = 1, .progress = nullptr};
+          .failed = &failed, .timeout_ns = 0, .kernel_progress = &progress, .number = 1, .progress = nullptr};
       moved = (!sharer.done() && run_time_slice(sharer, watch)) || moved;
     }
-    if (reported.report.written != 0) return "a thread block has failed";
+    if (progress.report.written != 0) return "a thread block has failed";
     if (moved) idle = 0;
     if (idle == kIdleRounds) return "no rank gets ahead";
   }

@@ -126,7 +126,7 @@ class TcpConnection : private CarrierEvents {
 
   // The caller holds the lock.
   void collect();
-  bool overtakes(const Outgoing& reported);
+  bool overtakes(const Outgoing& frame);
   void notify(TcpFrameKind kind, std::uint32_t context, std::uint32_t lane, std::vector<std::byte> payload,
               std::uint64_t number = 0);
   static bool owes_credits(const HalfLane& reading);

@@ -64,13 +64,13 @@ void TcpConnection::collect() {
 // Returns true if a note must wait because messages and credits put before it are still in flight on the carrier. A
 // rank that is notified of a failure or a departure looks for the last messages of that peer. The wait is bounded,
 // since other lanes keep the carrier busy.
-bool TcpConnection::overtakes(const Outgoing& reported) {
-  const TcpFrameKind kind = reported.header.kind;
+bool TcpConnection::overtakes(const Outgoing& frame) {
+  const TcpFrameKind kind = frame.header.kind;
   if (data_path_ != DataPath::carrier || lost() || (kind != TcpFrameKind::note && kind != TcpFrameKind::closed))
     return false;
   const LaneTable::Numbers& reading = lanes_.reading();
   const auto owes = [&](const LaneTable::Numbered& lane) {
-    return lane.half->context == reported.context && lane.half->send_all;
+    return lane.half->context == frame.context && lane.half->send_all;
   };
   const std::int64_t now = now_ns();
   if (holding_since_ns_ == 0) holding_since_ns_ = now;

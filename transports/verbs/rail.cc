@@ -83,13 +83,12 @@ Status Rail::poll() {
 // error has the cause.
 Status Rail::failure() const {
   const std::span<const ibv_wc> polled(polled_.data(), static_cast<std::size_t>(waiting_));
-  const ibv_wc* reported = nullptr;
+  const ibv_wc* cause = nullptr;
   for (const ibv_wc& one : polled) {
     if (one.status == IBV_WC_SUCCESS) continue;
-    if (reported == nullptr || (reported->status == IBV_WC_WR_FLUSH_ERR && one.status != IBV_WC_WR_FLUSH_ERR))
-      reported = &one;
+    if (cause == nullptr || (cause->status == IBV_WC_WR_FLUSH_ERR && one.status != IBV_WC_WR_FLUSH_ERR)) cause = &one;
   }
-  return reported == nullptr ? Status() : pair_.failure(*reported);
+  return cause == nullptr ? Status() : pair_.failure(*cause);
 }
 
 Status Rail::advance(RailEvents& events) {

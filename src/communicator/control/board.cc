@@ -33,15 +33,15 @@ Board::Board(Segment memory, Rank ranks) : memory_(std::move(memory)) {
   for (Rank rank = 0; rank < ranks; ++rank) entries_.push_back(first + rank);
 }
 
-void Board::set_apart(const std::vector<Rank>& is_remote) {
-  for (const Rank rank : is_remote) {
-    spans_hosts_.push_back(std::make_unique<BoardEntry>());
-    entries_[rank] = spans_hosts_.back().get();
+void Board::set_apart(const std::vector<Rank>& remote_ranks) {
+  for (const Rank rank : remote_ranks) {
+    remote_entries_.push_back(std::make_unique<BoardEntry>());
+    entries_[rank] = remote_entries_.back().get();
   }
 }
 
 bool Board::is_remote(Rank rank) const {
-  return std::any_of(spans_hosts_.begin(), spans_hosts_.end(),
+  return std::any_of(remote_entries_.begin(), remote_entries_.end(),
                      [&](const auto& entry) { return entry.get() == entries_[rank]; });
 }
 

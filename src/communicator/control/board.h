@@ -143,11 +143,11 @@ class Board {
   const Segment& segment() const { return memory_; }
 
   // Declares ranks that are on other hosts. Must be called before all other functions.
-  void set_apart(const std::vector<Rank>& is_remote);
+  void set_apart(const std::vector<Rank>& remote_ranks);
 
   Rank ranks() const { return header().ranks; }
   bool is_remote(Rank rank) const;
-  Rank ranks_here() const { return ranks() - static_cast<Rank>(spans_hosts_.size()); }
+  Rank ranks_here() const { return ranks() - static_cast<Rank>(remote_entries_.size()); }
   BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
   bool failed() const { return load_acquire(&header().failed) != 0; }
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
@@ -199,7 +199,7 @@ class Board {
 
   Segment memory_;
   std::vector<BoardEntry*> entries_;
-  std::vector<std::unique_ptr<BoardEntry>> spans_hosts_;
+  std::vector<std::unique_ptr<BoardEntry>> remote_entries_;
 };
 
 std::string describe(const CallRecord& record);  // Example: "all_reduce(1024 float32, sum)".

@@ -38,7 +38,7 @@ KernelWatch KernelReports::watch(std::uint64_t number, std::int64_t timeout_ms) 
   KernelWatch watch;
   watch.failed = failed_on_device();
   watch.timeout_ns = timeout_ms <= 0 ? 0 : static_cast<std::uint64_t>(timeout_ms) * 1'000'000;
-  watch.reported = progress_on_device();
+  watch.kernel_progress = progress_on_device();
   watch.number = number;
   return watch;
 }

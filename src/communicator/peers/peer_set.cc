@@ -18,7 +18,7 @@ PeerSet::PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> 
       files_(control.ranks()),
       opened_(control.ranks()),
       records_(control.ranks()),
-      spans_hosts_(control.ranks()) {
+      remote_lanes_(control.ranks()) {
   memories_[self_] = std::move(own);
 }
 
@@ -84,11 +84,11 @@ Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint3
     if (context == 0)
       return remote_error("rank " + std::to_string(peer) + " has not reported its lanes between the hosts");
     const RemoteLanesOptions options = {context, budget_, config().gpudirect};
-    spans_hosts_[peer] = TUTTI_TRY(RemoteLanes::make(own_memory().shared_device(), mesh.connection(peer), options));
+    remote_lanes_[peer] = TUTTI_TRY(RemoteLanes::make(own_memory().shared_device(), mesh.connection(peer), options));
   }
   if (!logs(LogLevel::info)) return {};
   std::vector<std::string> how(ranks(), "this host");
-  for (const Rank peer : mesh.remote_ranks()) how[peer] = spans_hosts_[peer]->how();
+  for (const Rank peer : mesh.remote_ranks()) how[peer] = remote_lanes_[peer]->how();
   const LogDevice named(static_cast<int>(own_memory().device().traits().ordinal));
   log(LogLevel::info, "rank %u, slots of lanes to other hosts: %s", self_, describe_routes(how, self_).c_str());
   return {};
@@ -96,7 +96,7 @@ Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint3
 
 std::vector<TcpConnection*> PeerSet::connections() const {
   std::vector<TcpConnection*> all;
-  for (const auto& lanes : spans_hosts_) {
+  for (const auto& lanes : remote_lanes_) {
     if (lanes != nullptr) all.push_back(&lanes->connection());
   }
   return all;
@@ -104,7 +104,7 @@ std::vector<TcpConnection*> PeerSet::connections() const {
 
 std::vector<std::shared_ptr<RemoteLanes>> PeerSet::close_remote_lanes() {
   std::vector<std::shared_ptr<RemoteLanes>> all;
-  for (auto& lanes : spans_hosts_) {
+  for (auto& lanes : remote_lanes_) {
     if (lanes == nullptr) continue;
     lanes->close();
     all.push_back(std::move(lanes));
@@ -113,7 +113,7 @@ std::vector<std::shared_ptr<RemoteLanes>> PeerSet::close_remote_lanes() {
 }
 
 bool PeerSet::drained() const {
-  return std::all_of(spans_hosts_.begin(), spans_hosts_.end(),
+  return std::all_of(remote_lanes_.begin(), remote_lanes_.end(),
                      [](const auto& lanes) { return lanes == nullptr || lanes->drained(); });
 }
 
@@ -126,8 +126,8 @@ Result<LanePair> PeerSet::lane(const LaneSpec& spec) {
   if (routes_.between(spec.writer, spec.reader) == LanePlacement::same_process)
     return memories_[spec.reader]->lane(spec);
   const bool writes = spec.writer == self_;
-  RemoteLanes* is_remote = spans_hosts_[writes ? spec.reader : spec.writer].get();
-  if (is_remote != nullptr) return is_remote->lane(spec, writes ? LaneEnd::writer : LaneEnd::reader);
+  RemoteLanes* remote = remote_lanes_[writes ? spec.reader : spec.writer].get();
+  if (remote != nullptr) return remote->lane(spec, writes ? LaneEnd::writer : LaneEnd::reader);
   return writes ? to_[spec.reader].lane(spec) : from_[spec.writer].lane(spec);
 }
 

@@ -131,8 +131,8 @@ class PeerSet {
   // Lanes between devices that cannot access each other. The ranks of a host share the segment, and each maps the pages
   // of its own pairs.
   std::unique_ptr<MappedSegment> in_host_;
-  std::vector<std::shared_ptr<RemoteLanes>> spans_hosts_;  // By rank; null: on this host.
-  std::vector<Rank> other_processes_;                      // Ranks of this host in other processes.
+  std::vector<std::shared_ptr<RemoteLanes>> remote_lanes_;  // By rank; null: on this host.
+  std::vector<Rank> other_processes_;                       // Ranks of this host in other processes.
   bool one_device_ = false, time_sliced_ = false, own_process_ = false, shares_device_ = false;
   bool keeps_lines_whole_ = false;
   std::uint32_t thread_blocks_ = 0;

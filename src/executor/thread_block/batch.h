@@ -35,7 +35,7 @@ static_assert(sizeof(KernelProgress) == 48);
 struct KernelWatch {
   const std::uint32_t* failed = nullptr;  // Nonzero: the communicator has failed.
   std::uint64_t timeout_ns = 0;           // Per call; 0: none.
-  KernelProgress* reported = nullptr;
+  KernelProgress* kernel_progress = nullptr;
   std::uint64_t number = 0;                 // Number of the call.
   ThreadBlockProgress* progress = nullptr;  // [channel]; null: the launch lasts until the call is done.
 };

@@ -13,7 +13,7 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& chann
   if (channel.own() != progress) return;  // Another thread has the details.
   const Blocked& blocked = channel.blocked();
   const bool absent = channel.absent() != Channel::kNone;
-  KernelReport& report = entry.watch.reported->report;
+  KernelReport& report = entry.watch.kernel_progress->report;
   if (!compare_exchange(&report.claimed, 0U, 1U)) return;
   report.mismatch = progress == Progress::mismatch;
   report.channel = number;
@@ -42,7 +42,8 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
   ThreadBlockProgress* saved = entry.watch.progress == nullptr ? nullptr : entry.watch.progress + channel;
   if (saved != nullptr && (saved->state >= ThreadBlockState::done || is_late(thread_block))) return;
   const bool last = saved == nullptr || saved->last != 0;
-  if (channel == 0 && thread_block.thread() == 0) store_release(&entry.watch.reported->begun, entry.watch.number);
+  if (channel == 0 && thread_block.thread() == 0)
+    store_release(&entry.watch.kernel_progress->begun, entry.watch.number);
   Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, thread_block, memory, saved);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;

@@ -221,8 +221,8 @@ class Reader {
       tree_.note(tree_.topology.nodes[other].name + " has NVLinks to itself: ignored");
       return {};
     }
-    const auto reported = seen_by_.try_emplace({std::min(other, link.gpu), std::max(other, link.gpu)}, link.gpu).first;
-    if (reported->second != link.gpu) return {};  // The other end reported this link already.
+    const auto seen = seen_by_.try_emplace({std::min(other, link.gpu), std::max(other, link.gpu)}, link.gpu).first;
+    if (seen->second != link.gpu) return {};  // The other end reported this link already.
     if (tree_.full()) return xml_.error_at(link.at, "too many nodes");
     tree_.connect(link.gpu, other, LinkKind::nvlink, nvlink_gbytes_per_s(tree_.topology.nodes[link.gpu].sm, count),
                   count);

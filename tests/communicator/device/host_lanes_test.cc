@@ -62,8 +62,8 @@ TEST(HostMemoryLanes, AreUnused_WhenAllDevicesHavePeerAccess) {
 }
 
 TEST(HostMemoryLanes, ConnectDevices_OfDifferentCpus) {
-  const HostDeviceOptions is_remote = {.distance = {.path = Path::system, .known = true}};
-  Islands islands({is_remote, is_remote}, 1);
+  const HostDeviceOptions remote = {.distance = {.path = Path::system, .known = true}};
+  Islands islands({remote, remote}, 1);
   EXPECT_TRUE(maps_lanes(islands.usage(0), 1));
   EXPECT_TRUE(maps_lanes(islands.usage(1), 1));
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_collectives(own, first, 2); });

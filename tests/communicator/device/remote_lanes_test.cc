@@ -66,34 +66,34 @@ std::unique_ptr<CarrierSource> memory(Fault fault = Fault::none) {
 }
 
 TEST(RemoteLanes, HaveSlotsOnDevice_WhenEndpointReachesIt) {
-  Far is_remote(memory());
-  const auto one = is_remote.made(0, GpuDirect::automatic), other = is_remote.made(1, GpuDirect::on);
-  for (const int end : {0, 1}) EXPECT_GE(is_remote.taken(end), 2 * is_remote.budget().remote_slots_bytes());
+  Far remote(memory());
+  const auto one = remote.made(0, GpuDirect::automatic), other = remote.made(1, GpuDirect::on);
+  for (const int end : {0, 1}) EXPECT_GE(remote.taken(end), 2 * remote.budget().remote_slots_bytes());
   EXPECT_EQ(one->how(), "memory");
-  is_remote.expect_carried(*one, *other);
+  remote.expect_carried(*one, *other);
 }
 
 TEST(RemoteLanes, NeedNotAgreeOnPlacementOfSlots) {
   for (const bool first : {true, false}) {
-    Far is_remote(memory());
-    const auto one = is_remote.made(0, first ? GpuDirect::on : GpuDirect::off);
-    const auto other = is_remote.made(1, first ? GpuDirect::off : GpuDirect::on);
-    EXPECT_EQ(is_remote.taken(0) == 0, !first);
-    EXPECT_EQ(is_remote.taken(1) == 0, first);
+    Far remote(memory());
+    const auto one = remote.made(0, first ? GpuDirect::on : GpuDirect::off);
+    const auto other = remote.made(1, first ? GpuDirect::off : GpuDirect::on);
+    EXPECT_EQ(remote.taken(0) == 0, !first);
+    EXPECT_EQ(remote.taken(1) == 0, first);
     EXPECT_TRUE(says((first ? *other : *one).how(), "TUTTI_GPUDIRECT is off"));
-    is_remote.expect_carried(*one, *other);
+    remote.expect_carried(*one, *other);
   }
 }
 
 TEST(RemoteLanes, UseHostMemory_WhenEndpointDoesNotReachDevice) {
   for (const bool carried : {true, false}) {
-    Far is_remote(carried ? memory(Fault::refuse_reach) : nullptr);
+    Far remote(carried ? memory(Fault::refuse_reach) : nullptr);
     const std::string why = carried ? "memory does not reach memory of threads of the host" : "tcp copies";
-    const auto one = is_remote.made(0, GpuDirect::automatic), other = is_remote.made(1, GpuDirect::automatic);
+    const auto one = remote.made(0, GpuDirect::automatic), other = remote.made(1, GpuDirect::automatic);
     EXPECT_TRUE(says(one->how(), "memory of the host") && says(one->how(), why)) << one->how();
-    EXPECT_EQ(is_remote.taken(0), 0U);
-    is_remote.expect_carried(*one, *other);
-    auto insisting = is_remote.make(0, GpuDirect::on, kContext + 2);
+    EXPECT_EQ(remote.taken(0), 0U);
+    remote.expect_carried(*one, *other);
+    auto insisting = remote.make(0, GpuDirect::on, kContext + 2);
     ASSERT_FALSE(insisting.ok());
     const Status refused = std::move(insisting).status();
     EXPECT_EQ(refused.code(), Code::unsupported);
@@ -103,14 +103,14 @@ TEST(RemoteLanes, UseHostMemory_WhenEndpointDoesNotReachDevice) {
 
 // Destroys the lanes of one end only. Their device memory must stay allocated, since the other end may write to it.
 TEST(RemoteLanes, KeepDeviceMemory_UntilBothEndsClose) {
-  Far is_remote(memory());
-  auto one = is_remote.made(0, GpuDirect::on), other = is_remote.made(1, GpuDirect::on);
-  is_remote.expect_carried(*one, *other);
+  Far remote(memory());
+  auto one = remote.made(0, GpuDirect::on), other = remote.made(1, GpuDirect::on);
+  remote.expect_carried(*one, *other);
   other.reset();
-  EXPECT_GT(is_remote.taken(1), 0U);
+  EXPECT_GT(remote.taken(1), 0U);
   one.reset();
-  is_remote.end_connections();
-  for (const int end : {0, 1}) EXPECT_EQ(is_remote.taken(end), 0U);
+  remote.end_connections();
+  for (const int end : {0, 1}) EXPECT_EQ(remote.taken(end), 0U);
 }
 
 // Lanes of each endpoint that can access memory of the GPU emulator.
@@ -120,14 +120,14 @@ TEST_P(RemoteLanesWith, CarryFromDeviceToDevice) {
   for (const bool in_order : {true, false}) {
     auto source = GetParam().open();
     if (!source.ok()) GTEST_SKIP() << std::move(source).status().message();
-    Far is_remote(std::move(source).value(), {.orders_writes = in_order});
-    auto one = is_remote.make(0, GpuDirect::on), other = is_remote.make(1, GpuDirect::on);
+    Far remote(std::move(source).value(), {.orders_writes = in_order});
+    auto one = remote.make(0, GpuDirect::on), other = remote.make(1, GpuDirect::on);
     if (!in_order && std::string(GetParam().name) == "ucx") {
       EXPECT_TRUE(!one.ok() && says(std::move(one).status().message(), "UCX cannot read data back"));
       continue;
     }
     ASSERT_TRUE(one.ok() && other.ok());
-    is_remote.expect_carried(*one.value(), *other.value());
+    remote.expect_carried(*one.value(), *other.value());
   }
 }
 
