@@ -74,7 +74,7 @@ Result<std::int64_t> timeout_of(const char* option, std::int64_t given, std::int
     return invalid_argument(std::string("options.") + option + " is " + std::to_string(given) +
                             ": pass a time, 0 for the default, or -1 for none");
   }
-  return given == 0 ? inherited : std::min(given, kLongestTimeoutMs);
+  return given == 0 ? inherited : std::min(given, kMaxTimeoutMs);
 }
 
 // Accepts "host", "cuda" and "cuda:1".

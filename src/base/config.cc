@@ -100,7 +100,7 @@ ReadConfig read_config(const Environment& environment) {
   const auto scale = [&read](std::int64_t& milliseconds) {
     if (milliseconds == 0) return;  // No timeout. A finite one must not be scaled to 0, either.
     const double scaled = static_cast<double>(milliseconds) * read.config.timeout_scale;
-    milliseconds = std::llround(std::clamp(scaled, 1.0, static_cast<double>(kLongestTimeoutMs)));
+    milliseconds = std::llround(std::clamp(scaled, 1.0, static_cast<double>(kMaxTimeoutMs)));
   };
   scale(read.config.timeout_ms);
   scale(read.config.init_timeout_ms);

@@ -27,7 +27,7 @@ class Environment {
 };
 
 // Maximum timeout: a century, which does not overflow in nanoseconds.
-inline constexpr std::int64_t kLongestTimeoutMs = 100LL * 365 * 24 * 3600 * 1000;
+inline constexpr std::int64_t kMaxTimeoutMs = 100LL * 365 * 24 * 3600 * 1000;
 
 // Whether slots of lanes between GPUs of different hosts lie in GPU memory.
 enum class GpuDirect : std::uint8_t {

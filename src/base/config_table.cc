@@ -29,7 +29,7 @@ bool parse(const std::string& text, std::string& kept) {
 
 bool parse_time(const std::string& text, std::int64_t& milliseconds) {
   std::int64_t parsed = 0;
-  if (!parse(text, parsed) || parsed < -1 || parsed > kLongestTimeoutMs) return false;
+  if (!parse(text, parsed) || parsed < -1 || parsed > kMaxTimeoutMs) return false;
   // -1 disables the timeout, as in options, where 0 selects the default.
   milliseconds = std::max<std::int64_t>(parsed, 0);
   return true;

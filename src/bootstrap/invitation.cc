@@ -18,7 +18,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kFirstPauseMs = 2;
-constexpr std::int64_t kLongestPauseMs = 100;
+constexpr std::int64_t kMaxPauseMs = 100;
 // Timeout for another rank 0, which answers at once; other programs may never answer.
 constexpr std::int64_t kDuplicateMs = 1000;
 constexpr std::int64_t kDoubtMs = 2000;  // Delay after which a rank with a doubtful meeting point logs a warning.
@@ -193,7 +193,7 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
   const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
   Deadline report = Deadline::after_ms(leads_to_itself(launched.point) ? std::min(kDoubtMs, options.report_after_ms)
                                                                        : options.report_after_ms);
-  for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kLongestPauseMs)) {
+  for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kMaxPauseMs)) {
     Result<Socket> socket = open_socket_for(endpoint);
     if (!socket.ok()) return std::move(socket).status().during(asking);
     Result<UniqueId> asked = ask(std::move(socket).value(), endpoint, caller, watch);

@@ -15,7 +15,7 @@ namespace {
 
 using File = Owned<int, ::close, -1>;
 
-constexpr std::size_t kLongestFile = 4096;
+constexpr std::size_t kMaxFileBytes = 4096;
 
 // Initialized when the library is loaded: sodium_init() takes a lock, which a fork during the first use might leave
 // locked.
@@ -34,7 +34,7 @@ Result<std::string> read_secret(const std::string& path) {
   }
   if ((state.st_mode & 077) != 0)
     return invalid_usage("the secret file " + path + " is open to other users: chmod 600 it");
-  std::string text(kLongestFile, '\0');
+  std::string text(kMaxFileBytes, '\0');
   const ssize_t count = ::read(file.get(), text.data(), text.size());
   if (count < 0) return system_error("read the secret file " + path);
   if (count < 16) {

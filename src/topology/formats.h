@@ -15,7 +15,7 @@
 
 namespace tutti {
 
-inline constexpr std::size_t kLongestTopology = 64u << 20;  // Maximum file size in bytes.
+inline constexpr std::size_t kMaxTopologyBytes = 64u << 20;  // Maximum file size in bytes.
 
 Result<Topology> read_nccl_xml(std::string_view text, const std::string& origin);
 Result<Topology> read_hwloc_xml(std::string_view text, const std::string& origin);

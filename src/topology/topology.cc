@@ -98,9 +98,9 @@ Status check_trees(const Topology& topology) {
   for (NodeId id = 0; id < topology.nodes.size(); ++id) {
     std::uint32_t depth = 0;
     for (NodeId at = id; above[at] != kNone; at = above[at])
-      if (++depth > kDeepestTopology)
+      if (++depth > kMaxTopologyDepth)
         return invalid_argument(shown(topology, topology.nodes[id]) + " is below itself, or below more than " +
-                                std::to_string(kDeepestTopology) + " other nodes");
+                                std::to_string(kMaxTopologyDepth) + " other nodes");
   }
   return {};
 }

@@ -19,9 +19,9 @@ const char* name(LinkKind kind);
 Result<NodeKind> parse_node_kind(std::string_view text);
 Result<LinkKind> parse_link_kind(std::string_view text);
 
-inline constexpr std::size_t kMaxNodes = 100'000;      // Also the maximum number of hosts.
-inline constexpr std::size_t kMaxDomains = 128;        // Maximum NUMA domains per host.
-inline constexpr std::uint32_t kDeepestTopology = 64;  // Maximum depth of the PCI tree.
+inline constexpr std::size_t kMaxNodes = 100'000;       // Also the maximum number of hosts.
+inline constexpr std::size_t kMaxDomains = 128;         // Maximum NUMA domains per host.
+inline constexpr std::uint32_t kMaxTopologyDepth = 64;  // Maximum depth of the PCI tree.
 
 using NodeId = std::uint32_t;  // Index into Topology::nodes.
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "tutti-tune 2";
 constexpr std::string_view kFirstLineOfOld = "tutti-tune 1";
-constexpr std::size_t kLongestLine = 400;
+constexpr std::size_t kMaxLineBytes = 400;
 constexpr std::size_t kMaxMachines = 256;
 constexpr std::size_t kMaxClasses = 4096;  // Per machine.
 constexpr std::size_t kMaxCandidates = 64;
@@ -61,7 +61,7 @@ bool parse_candidate(const std::vector<std::string_view>& words, TunedCandidate&
 
 // Parses one line. Returns null on success, otherwise the error.
 const char* take_line(std::string_view line, TuneCache& cache) {
-  if (line.size() > kLongestLine) return "is too long";
+  if (line.size() > kMaxLineBytes) return "is too long";
   if (line.empty() || line[0] == '#') return nullptr;
   const std::vector<std::string_view> words = words_of(line);
   const std::string_view kind = words.empty() ? "" : words[0];
@@ -132,7 +132,7 @@ Status check_machine_name(const std::string& name) {
   const char* wrong = name.find('\n') == std::string::npos ? take_line("machine " + name, cache) : "is not one line";
   if (wrong == nullptr && cache.find(name) != nullptr) return {};
   return invalid_usage("the name of the machine " + std::string(wrong == nullptr ? "begins with a space" : wrong) +
-                       ": " + name.substr(0, kLongestLine));
+                       ": " + name.substr(0, kMaxLineBytes));
 }
 
 std::string format(const TuneCache& cache) {

@@ -22,7 +22,7 @@ namespace {
 using File = Owned<int, ::close, -1>;
 
 constexpr std::size_t kMaxBytes = 4 << 20;
-constexpr std::int64_t kLongestWaitNs = 2'000'000'000;
+constexpr std::int64_t kMaxWaitNs = 2'000'000'000;
 
 Result<std::string> read_text(const std::string& path) {
   // A pipe would block until it has a writer.
@@ -80,7 +80,7 @@ struct Locked {
 // Opens or creates the file and locks it. If another process has replaced the file meanwhile, the new one is locked
 // instead.
 Result<Locked> lock_file(const std::string& path) {
-  const std::int64_t deadline_ns = now_ns() + kLongestWaitNs;
+  const std::int64_t deadline_ns = now_ns() + kMaxWaitNs;
   for (;;) {
     Locked locked = {File(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644)), {}};
     if (!locked.file) return system_error("open " + path);

@@ -19,7 +19,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kLongestModel = 100;
+constexpr std::size_t kMaxModelBytes = 100;
 // Maximum number of kinds in a name. Beyond it, only the layout code distinguishes machines.
 constexpr std::size_t kMaxKinds = 4;
 constexpr std::string_view kLinks = "links ", kHosts = "hosts ";
@@ -131,7 +131,7 @@ std::vector<std::string_view> parts_of(std::string_view name) {
 }  // namespace
 
 std::string model_in_words(std::string_view model) {
-  std::string words(model.substr(0, kLongestModel));
+  std::string words(model.substr(0, kMaxModelBytes));
   for (char& letter : words)
     if (letter == ',' || static_cast<unsigned char>(letter) < ' ') letter = ' ';
   return words;

@@ -11,8 +11,8 @@ namespace tutti {
 
 namespace {
 
-constexpr std::int64_t kMaxTimeoutMs = 1'000'000'000'000;  // Keeps deadlines in the range of the clock.
-constexpr std::size_t kStackBytes = 2 << 20;               // Plans are built and verified on this stack.
+constexpr std::int64_t kMaxWaitMs = 1'000'000'000'000;  // Keeps deadlines in the range of the clock.
+constexpr std::size_t kStackBytes = 2 << 20;            // Plans are built and verified on this stack.
 
 }  // namespace
 
@@ -129,7 +129,7 @@ void Event::synchronize() const {
 bool Event::synchronize_for(std::int64_t timeout_ms) const {
   const auto held = mark();
   if (held == nullptr) return true;
-  if (timeout_ms >= 0) return held->wait_for(std::min(timeout_ms, kMaxTimeoutMs));
+  if (timeout_ms >= 0) return held->wait_for(std::min(timeout_ms, kMaxWaitMs));
   held->wait();
   return true;
 }

@@ -20,7 +20,7 @@ namespace tutti {
 namespace {
 
 constexpr std::int64_t kNapNs = 20'000;
-constexpr std::int64_t kLongestNs = 1'000'000;  // Maximum interval between launches, and between polls of requests.
+constexpr std::int64_t kMaxPauseNs = 1'000'000;  // Maximum interval between launches, and between polls of requests.
 constexpr std::int64_t kLateNs =
     2'000'000'000;  // After the deadline: thread blocks that waited have reported for which rank.
 // After a failure. Thread blocks that began earlier have ended by then, and later ones do nothing.
@@ -139,7 +139,7 @@ void TimeSlicedLauncher::serve_streams() {
 
 // Sleeps until a request is added while none can be pending; otherwise polls with growing intervals.
 TimeSlicedLauncher::Request* TimeSlicedLauncher::next_request() {
-  for (std::int64_t pause_ns = kNapNs;; pause_ns = std::min(2 * pause_ns, kLongestNs)) {
+  for (std::int64_t pause_ns = kNapNs;; pause_ns = std::min(2 * pause_ns, kMaxPauseNs)) {
     const std::uint32_t requested = load_acquire(&mailbox().requested);
     {
       std::unique_lock lock(mutex_);
@@ -163,7 +163,7 @@ void TimeSlicedLauncher::await_launcher(const Request& request) {
   std::unique_lock lock(mutex_);
   job_ = &request;
   job_given_.notify_one();
-  while (!changed_.wait_for(lock, std::chrono::nanoseconds(kLongestNs), [&] { return job_ == nullptr; })) {
+  while (!changed_.wait_for(lock, std::chrono::nanoseconds(kMaxPauseNs), [&] { return job_ == nullptr; })) {
     const std::int64_t now = now_ns();
     if (failed_ns == 0 && has_failed()) failed_ns = now;
     if (failed_ns != 0 && now - failed_ns > kGraceNs) return;
@@ -218,7 +218,7 @@ void TimeSlicedLauncher::run_request(const Request& request) {
     if (moved || first) notify_peers();
     if (count(request, ThreadBlockState::done) == request.thread_blocks) return;
     if (count(request, ThreadBlockState::failed) > 0) failed_ = true;
-    pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kLongestNs);
+    pause_ns = moved ? kNapNs : std::min(2 * pause_ns, kMaxPauseNs);
     const std::int64_t until_ns = now_ns() + pause_ns;
     while (progress_of_peers() == seen && now_ns() < until_ns && !has_failed()) nap(kNapNs);
   }

@@ -16,7 +16,7 @@ AdvisedRanks advised(const Hosts& hosts) {
   return {.communicator = hosts.id(),
           .ranks = hosts.ranks(),
           .hosts = members.size(),
-          .fewest_per_host = *fewest,
+          .min_per_host = *fewest,
           .max_per_host = *most};
 }
 

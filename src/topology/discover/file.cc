@@ -18,7 +18,7 @@ Result<std::string> read_text(const std::string& path) {
   if (!file) return system_error("open " + path);
   std::string text;
   std::vector<char> part(1U << 16);
-  while (text.size() <= kLongestTopology &&
+  while (text.size() <= kMaxTopologyBytes &&
          (file.read(part.data(), static_cast<std::streamsize>(part.size())) || file.gcount() > 0))
     text.append(part.data(), static_cast<std::size_t>(file.gcount()));
   if (file.bad()) return system_error("read " + path);

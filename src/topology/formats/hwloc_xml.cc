@@ -66,7 +66,7 @@ class HwlocReader {
   // Runs before read_object(), since an object may refer to its domain by nodeset only. Domains without processors are
   // device memory and are skipped.
   Status find_numa(const pugi::xml_node& at, std::uint32_t depth) {
-    if (depth > kDeepestTopology) return xml_.error_at(at, "<object> elements are nested too deeply");
+    if (depth > kMaxTopologyDepth) return xml_.error_at(at, "<object> elements are nested too deeply");
     if (*info(at, "CPUVendor") != 0) vendor_ = info(at, "CPUVendor");
     if (*info(at, "CPUFamilyNumber") != 0) family_ = static_cast<std::uint32_t>(std::atoi(info(at, "CPUFamilyNumber")));
     if (*info(at, "CPUModelNumber") != 0) model_ = static_cast<std::uint32_t>(std::atoi(info(at, "CPUModelNumber")));

@@ -169,7 +169,7 @@ bool too_deep(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (quoted && text[i] == '\\') ++i;
     else if (text[i] == '"') quoted = !quoted;
-    else if (!quoted && (text[i] == '[' || text[i] == '{') && ++depth > kDeepestTopology) return true;
+    else if (!quoted && (text[i] == '[' || text[i] == '{') && ++depth > kMaxTopologyDepth) return true;
     else if (!quoted && (text[i] == ']' || text[i] == '}')) --depth;
   }
   return false;
@@ -178,7 +178,7 @@ bool too_deep(std::string_view text) {
 }  // namespace
 
 Result<Topology> read_topology_json(std::string_view text, const std::string& origin) {
-  if (text.size() > kLongestTopology) return invalid_argument(origin + ": longer than 64 MiB");
+  if (text.size() > kMaxTopologyBytes) return invalid_argument(origin + ": longer than 64 MiB");
   if (too_deep(text)) return invalid_argument(origin + ": lists and objects are nested more than 64 levels deep");
   Json json;
   try {

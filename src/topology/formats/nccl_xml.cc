@@ -88,7 +88,7 @@ class Reader {
   }
 
   Status read_children(const pugi::xml_node& at, NodeId parent, std::uint32_t depth) {
-    if (depth > kDeepestTopology) return xml_.error_at(at, "<pci> elements are nested too deeply");
+    if (depth > kMaxTopologyDepth) return xml_.error_at(at, "<pci> elements are nested too deeply");
     for (const pugi::xml_node child : at.children()) {
       if (tree_.full()) return xml_.error_at(child, "too many nodes");
       const std::string_view what = child.name();

@@ -25,8 +25,8 @@ std::string quoted(const char* attribute, std::string_view text) {
 }  // namespace
 
 Result<Xml> Xml::parse(std::string_view text, const std::string& origin) {
-  if (text.size() > kLongestTopology)
-    return invalid_argument(origin + ": longer than " + std::to_string(kLongestTopology >> 20) + " MiB");
+  if (text.size() > kMaxTopologyBytes)
+    return invalid_argument(origin + ": longer than " + std::to_string(kMaxTopologyBytes >> 20) + " MiB");
   const std::size_t good = plain_lines_until(text);
   if (good < text.size())
     return invalid_argument(origin + ":" + std::to_string(line_at(text, static_cast<std::ptrdiff_t>(good))) +

@@ -91,7 +91,7 @@ std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, cons
   void* context = nullptr;
   std::int32_t error = kSuccess;
   if (plugin->newer_ != nullptr) {
-    NvlinkDomains domains = {static_cast<std::int32_t>(ranks.hosts), static_cast<std::int32_t>(ranks.fewest_per_host),
+    NvlinkDomains domains = {static_cast<std::int32_t>(ranks.hosts), static_cast<std::int32_t>(ranks.min_per_host),
                              static_cast<std::int32_t>(ranks.max_per_host)};
     Constants constants = {};  // Ignored: they belong to NCCL's cost model.
     error = plugin->newer_->init(&context, ranks.communicator, ranks.ranks, ranks.hosts, log_for_plugin, &domains,

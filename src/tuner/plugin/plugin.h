@@ -41,7 +41,7 @@ struct AdvisedRanks {
   std::uint64_t communicator = 0;  // Identifier; the same on all its ranks.
   std::size_t ranks = 1;
   std::size_t hosts = 1;
-  std::size_t fewest_per_host = 1;
+  std::size_t min_per_host = 1;
   std::size_t max_per_host = 1;
 };
 

@@ -47,7 +47,7 @@ class TunerPlugins : public testing::TestWithParam<const char*> {
   void TearDown() override { set_log_sink(nullptr); }
 
   std::unique_ptr<TunerAdviser> adviser() const {
-    return TunerAdviser::make(plugin_.get(), {.ranks = 4, .hosts = 2, .fewest_per_host = 1, .max_per_host = 3});
+    return TunerAdviser::make(plugin_.get(), {.ranks = 4, .hosts = 2, .min_per_host = 1, .max_per_host = 3});
   }
   static void expect_one_line(const std::string& words) {
     ASSERT_EQ(lines.size(), 1U);
