@@ -14,8 +14,8 @@ CommunicatorOptions environment_options() {
   options.init_timeout_ms = from.init_timeout_ms;
   options.algorithm = from.algorithm;
   options.protocol = from.protocol;
-  options.nccls_algorithm = from.nccls_algorithm;
-  options.nccls_protocol = from.nccls_protocol;
+  options.algorithm_is_from_nccl = from.algorithm_is_from_nccl;
+  options.protocol_is_from_nccl = from.protocol_is_from_nccl;
   options.transport = from.transport;
   options.compression = from.compression;
   options.max_relative_error = from.max_relative_error;

@@ -137,8 +137,8 @@ Status set_compression(const tutti_comm_options& given, CommunicatorOptions& mer
 Status set_tuning(const tutti_tuning_options& given, CommunicatorOptions& merged) {
   if (given.algorithm != nullptr) merged.algorithm = given.algorithm;
   if (given.protocol != nullptr) merged.protocol = canonical_protocol(given.protocol);
-  if (given.algorithm != nullptr) merged.nccls_algorithm = false;
-  if (given.protocol != nullptr) merged.nccls_protocol = false;
+  if (given.algorithm != nullptr) merged.algorithm_is_from_nccl = false;
+  if (given.protocol != nullptr) merged.protocol_is_from_nccl = false;
   if (given.transport != nullptr) merged.transport = given.transport;
   if (given.channels != 0) merged.channels = given.channels;
   if (given.min_channels != 0) merged.min_channels = given.min_channels;
@@ -169,8 +169,8 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   TUTTI_CHECK_OK(set_memory(options.memory, merged));
   TUTTI_CHECK_OK(set_wait(options.wait, merged));
   if (merged.memory == Memory::host) {
-    if (merged.protocol == "LL128" && merged.nccls_protocol) {
-      warn_of_nccls("NCCL_PROTO", "LL128 is for GPUs");
+    if (merged.protocol == "LL128" && merged.protocol_is_from_nccl) {
+      warn_about_nccl_variable("NCCL_PROTO", "LL128 is for GPUs");
       merged.protocol = "";
     }
     TUTTI_CHECK_OK(check_on_host_memory(merged.protocol, merged.channels));

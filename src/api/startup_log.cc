@@ -62,8 +62,10 @@ const char* describe_tuning(Tune tune) {
 void log_options(const CommunicatorOptions& options) {
   log(LogLevel::info, "compression %s; algorithm %s; protocol %s; autotuning %s; tuner plugin %s; timeout %s",
       describe_compression(options).c_str(),
-      describe_forced(options.algorithm, options.nccls_algorithm, "TUTTI_ALGORITHM or options", "NCCL_ALGO").c_str(),
-      describe_forced(options.protocol, options.nccls_protocol, "TUTTI_PROTOCOL or options", "NCCL_PROTO").c_str(),
+      describe_forced(options.algorithm, options.algorithm_is_from_nccl, "TUTTI_ALGORITHM or options", "NCCL_ALGO")
+          .c_str(),
+      describe_forced(options.protocol, options.protocol_is_from_nccl, "TUTTI_PROTOCOL or options", "NCCL_PROTO")
+          .c_str(),
       describe_tuning(options.tune), options.has_plugin() ? options.tuner_plugin.c_str() : "none",
       options.timeout_ms > 0 ? describe_ms(options.timeout_ms).c_str() : "none");
 }

@@ -94,8 +94,8 @@ ReadConfig read_config(const Environment& environment) {
     read.config.refused.push_back(std::move(error));
   for (const ConfigEntry& entry : config_entries()) read_entry(environment, entry, read);
   for (const Setting& setting : read.settings) {
-    if (setting.source == "NCCL_ALGO") read.config.nccls_algorithm = true;
-    if (setting.source == "NCCL_PROTO") read.config.nccls_protocol = true;
+    if (setting.source == "NCCL_ALGO") read.config.algorithm_is_from_nccl = true;
+    if (setting.source == "NCCL_PROTO") read.config.protocol_is_from_nccl = true;
   }
   const auto scale = [&read](std::int64_t& milliseconds) {
     if (milliseconds == 0) return;  // No timeout. A finite one must not be scaled to 0, either.
@@ -105,7 +105,7 @@ ReadConfig read_config(const Environment& environment) {
   scale(read.config.timeout_ms);
   scale(read.config.init_timeout_ms);
   for (std::string& warning : similar_names(environment, variables())) read.warnings.push_back(std::move(warning));
-  read.notes = notes_on_nccls(environment, variables());
+  read.notes = notes_on_nccl_variables(environment, variables());
   return read;
 }
 

@@ -65,8 +65,8 @@ struct Config {
   double max_relative_error = 0;        // Error bound for the tuner's choice of a format; 0: no bound.
   bool compression_stochastic = false;  // Round randomly when compressing.
   std::uint64_t compression_seed = 0;   // Seed for random rounding.
-  bool nccls_algorithm = false;         // `algorithm` comes from NCCL_ALGO: ignored where it is not supported.
-  bool nccls_protocol = false;
+  bool algorithm_is_from_nccl = false;  // `algorithm` comes from NCCL_ALGO: ignored where it is not supported.
+  bool protocol_is_from_nccl = false;
   std::string transport;
   bool encrypt = false;              // Encrypt TCP traffic between hosts.
   bool check_tcp = false;            // Authenticate TCP traffic without encrypting it.

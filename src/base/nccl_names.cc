@@ -107,7 +107,7 @@ std::string protocol_of_nccl(const std::string& value, std::vector<std::string>&
   return translated("NCCL_PROTO", value, kProtocols, warnings);
 }
 
-std::vector<std::string> notes_on_nccls(const Environment& environment, std::span<const Variable> known) {
+std::vector<std::string> notes_on_nccl_variables(const Environment& environment, std::span<const Variable> known) {
   constexpr std::string_view kSubsystems = "NCCL_DEBUG_SUBSYS";
   // By libnccl.so.2.
   constexpr std::string_view kReadElsewhere[] = {"NCCL_COMM_BLOCKING", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS"};

@@ -16,7 +16,7 @@ std::string algorithm_of_nccl(const std::string& value, std::vector<std::string>
 std::string protocol_of_nccl(const std::string& value, std::vector<std::string>& warnings);
 
 // Returns a sentence about NCCL_DEBUG_SUBSYS, and one that lists other NCCL_ variables that are set without effect.
-std::vector<std::string> notes_on_nccls(const Environment& environment, std::span<const Variable> known);
+std::vector<std::string> notes_on_nccl_variables(const Environment& environment, std::span<const Variable> known);
 
 // The next three functions return false and leave the output unchanged if the text is invalid. parse_level() accepts
 // NCCL's levels in any case; VERSION and ABORT count as warn.

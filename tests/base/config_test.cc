@@ -264,9 +264,9 @@ TEST(Config, ParsesNcclAlgorithmAndProtocol) {
 
 TEST(Config, RecordsWhetherNcclNameForces) {
   const Config nccls = read({{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "LL"}}).config;
-  EXPECT_TRUE(nccls.nccls_algorithm && nccls.nccls_protocol);
+  EXPECT_TRUE(nccls.algorithm_is_from_nccl && nccls.protocol_is_from_nccl);
   const Config ours = read({{"NCCL_ALGO", "Ring"}, {"TUTTI_ALGORITHM", "ring"}, {"TUTTI_PROTOCOL", "Simple"}}).config;
-  EXPECT_FALSE(ours.nccls_algorithm || ours.nccls_protocol);
+  EXPECT_FALSE(ours.algorithm_is_from_nccl || ours.protocol_is_from_nccl);
 }
 
 TEST(Config, WarnsOfUnsupportedNcclValues) {

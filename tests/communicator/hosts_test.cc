@@ -180,7 +180,7 @@ TEST(Hosts, ApplyNcclVariables_WhereTheyFit) {
       options.timeout_ms = 60'000;
       Communicators ranks = std::move(Communicator::create_all(Hosts(HostOf{0, 1, 2}), options)).value();
       (forced[0] == 'L' ? options.protocol : options.algorithm) = forced;
-      options.nccls_algorithm = options.nccls_protocol = nccls;
+      options.algorithm_is_from_nccl = options.protocol_is_from_nccl = nccls;
       options.force();
       std::vector<std::int64_t> wrong(ranks.size(), -3);
       const Problem problem = {.ranks = static_cast<Rank>(ranks.size()), .groups = {}};

@@ -25,7 +25,7 @@ bool has_devices() {
 
 std::string refused_here(std::vector<std::string>& warnings) {
   const Config& from = config();
-  if (from.nccls_protocol && from.protocol == "LL128")
+  if (from.protocol_is_from_nccl && from.protocol == "LL128")
     warnings.emplace_back("NCCL_PROTO has no effect on host memory: LL128 is for GPUs");
   std::vector<std::string> refused = refused_settings(environment(), from);
   const std::vector<std::string> on_host_memory = refused_on_host_memory(from);

@@ -21,14 +21,15 @@ std::string source_of(std::string_view variable) {
 std::string against(const Problem& problem) {
   const Algorithm* algorithm = find(problem.collective, config().algorithm);
   if (algorithm == nullptr) return std::string(name(problem.collective)) + " has no algorithm of this name";
-  if (config().nccls_algorithm && !algorithm->supports(problem)) return "it does not support " + describe(problem);
+  if (config().algorithm_is_from_nccl && !algorithm->supports(problem))
+    return "it does not support " + describe(problem);
   return {};
 }
 
 // Reason why a communicator ignores the forced protocol. Communicators on GPUs may have further reasons.
 std::string against_protocol(const Query& query) {
   const Config& from = config();
-  if (!from.nccls_protocol) return {};
+  if (!from.protocol_is_from_nccl) return {};
   if (query.thread_blocks == 0 && from.protocol == "LL128") return "LL128 is for GPUs";
   if (query.network && from.protocol != "Simple") return "between hosts, Simple is the only protocol";
   if (query.thread_blocks > 0 && from.protocol != "Simple" && query.compression != CompressionFormat::none)

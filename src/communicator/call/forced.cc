@@ -128,7 +128,7 @@ std::string_view algorithm_name(std::uint8_t number) {
   return number == 0 || number > known.size() ? std::string_view() : known[number - 1];
 }
 
-void warn_of_nccls(const std::string& variable, const std::string& why) {
+void warn_about_nccl_variable(const std::string& variable, const std::string& why) {
   static std::mutex& mutex = *new std::mutex;
   static auto& reported = *new std::set<std::string>;
   const std::lock_guard lock(mutex);

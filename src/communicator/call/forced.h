@@ -46,7 +46,7 @@ inline constexpr char kCompressionIsSetBy[] =
     "TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR";
 
 // Logs that an override by an NCCL variable is ignored; once per process and variable.
-void warn_of_nccls(const std::string& variable, const std::string& why);
+void warn_about_nccl_variable(const std::string& variable, const std::string& why);
 
 // Returns the names of a collective's algorithms. The text lives as long as the library.
 Result<const char*> algorithms_of(std::string_view collective);

@@ -27,9 +27,9 @@ struct CommunicatorOptions {
   std::int64_t init_timeout_ms = 120'000;
   std::string transport;            // "shm": one host. "shm+...": chooses between hosts. Others: each rank is a host.
   std::string algorithm, protocol;  // Forced if not empty.
-  bool nccls_algorithm = false;     // The algorithm comes from NCCL_ALGO, which is ignored if it does not apply.
-  bool nccls_protocol = false;      // The protocol comes from NCCL_PROTO, which is ignored if it does not apply.
-  std::string compression;          // Compression of floats; "" or "raw": none.
+  bool algorithm_is_from_nccl = false;  // The algorithm comes from NCCL_ALGO, which is ignored if it does not apply.
+  bool protocol_is_from_nccl = false;   // The protocol comes from NCCL_PROTO, which is ignored if it does not apply.
+  std::string compression;              // Compression of floats; "" or "raw": none.
   double max_relative_error = 0;  // Replaces `compression`: the tuner chooses a format within this error; 0: no bound.
   RequestedRounding compression_rounding;
   std::uint32_t channels = 0;      // 0: the tuner chooses.

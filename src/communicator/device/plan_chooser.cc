@@ -102,8 +102,8 @@ Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOption
   const std::string why = "protocol '" + options.protocol + "' " +
                           (compressed ? "does not support compression format " + std::string(name(compression))
                                       : "does not work through host memory, which connects some of these ranks");
-  if (!options.nccls_protocol) return unsupported(why + ": use Simple, or do not force a protocol");
-  warn_of_nccls("NCCL_PROTO", why);
+  if (!options.protocol_is_from_nccl) return unsupported(why + ": use Simple, or do not force a protocol");
+  warn_about_nccl_variable("NCCL_PROTO", why);
   return std::string_view("Simple");
 }
 
@@ -111,8 +111,8 @@ Result<std::string_view> DevicePlanChooser::protocol_on_devices(const Communicat
   if (options.protocol != "LL128" || peers_.keeps_lines_whole()) return std::string_view(options.protocol);
   const std::string why =
       "protocol 'LL128' needs NVLink between all ranks on different GPUs, because PCIe may split its 128 bytes";
-  if (!options.nccls_protocol) return unsupported(why + ": use LL or Simple, or do not force a protocol");
-  warn_of_nccls("NCCL_PROTO", why);
+  if (!options.protocol_is_from_nccl) return unsupported(why + ": use LL or Simple, or do not force a protocol");
+  warn_about_nccl_variable("NCCL_PROTO", why);
   return std::string_view();
 }
 

@@ -51,8 +51,8 @@ Result<Query> HostCallPreparer::query_for(const Call& call, const CommunicatorOp
   const std::string_view named = forced_algorithm(options, problem);
   if (membership_.spans_hosts && !options.protocol.empty() && options.protocol != "Simple") {
     const std::string why = "protocol '" + options.protocol + "' is for ranks of one host";
-    if (!options.nccls_protocol) return unsupported(why + ": use Simple, or leave the protocol unset");
-    warn_of_nccls("NCCL_PROTO", why);
+    if (!options.protocol_is_from_nccl) return unsupported(why + ": use Simple, or leave the protocol unset");
+    warn_about_nccl_variable("NCCL_PROTO", why);
   }
   const std::string_view protocol = membership_.spans_hosts ? "Simple" : std::string_view(options.protocol);
   const CompressionRequest compression = compression_request(call, options, membership_.ranks);

@@ -66,16 +66,16 @@ Status check_nccl_compression(const Environment& environment) {
 
 // LL128 in NCCL_PROTO applies only to GPUs, so it is ignored on host memory.
 std::string protocol_on_host_memory(const Config& config) {
-  return config.nccls_protocol && config.protocol == "LL128" ? "" : config.protocol;
+  return config.protocol_is_from_nccl && config.protocol == "LL128" ? "" : config.protocol;
 }
 
 std::string why_autotuning_is_off(const Config& config) {
   if (config.deterministic) return "TUTTI_DETERMINISTIC is 1";
   if (config.has_plugin()) return "TUTTI_TUNER_PLUGIN chooses algorithms";
   if (!config.algorithm.empty())
-    return std::string(config.nccls_algorithm ? "NCCL_ALGO" : "TUTTI_ALGORITHM") + " forces " + config.algorithm;
+    return std::string(config.algorithm_is_from_nccl ? "NCCL_ALGO" : "TUTTI_ALGORITHM") + " forces " + config.algorithm;
   if (!protocol_on_host_memory(config).empty())
-    return std::string(config.nccls_protocol ? "NCCL_PROTO" : "TUTTI_PROTOCOL") + " forces " + config.protocol;
+    return std::string(config.protocol_is_from_nccl ? "NCCL_PROTO" : "TUTTI_PROTOCOL") + " forces " + config.protocol;
   return config.tune == Tune::off ? "TUTTI_TUNE is 0 (autotuning needs 1 or exact)" : "";
 }
 

@@ -117,8 +117,8 @@ Machine machine_of_gpus(const Hosts& hosts) {
 std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem) {
   const Algorithm* algorithm = find(problem.collective, options.algorithm);
   if (algorithm == nullptr) return {};
-  if (!options.nccls_algorithm || algorithm->supports(problem)) return options.algorithm;
-  warn_of_nccls("NCCL_ALGO", options.algorithm + " does not support " + describe(problem));
+  if (!options.algorithm_is_from_nccl || algorithm->supports(problem)) return options.algorithm;
+  warn_about_nccl_variable("NCCL_ALGO", options.algorithm + " does not support " + describe(problem));
   return {};
 }
 

@@ -103,7 +103,7 @@ TEST(HostMemoryLanes, RejectLl) {
 std::string error_of_ll128(const DeviceDistance& distance, bool by_nccls_variable = false) {
   CommunicatorOptions options;
   options.protocol = "LL128";
-  options.nccls_protocol = by_nccls_variable;
+  options.protocol_is_from_nccl = by_nccls_variable;
   const HostDeviceOptions device = {.distance = distance};
   Islands islands({device, device}, 1, options);
   std::string first;
