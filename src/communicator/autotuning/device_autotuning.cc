@@ -14,7 +14,7 @@ constexpr std::uint64_t kMaxMargin = 1024;
 constexpr std::uint64_t kLater = std::numeric_limits<std::uint64_t>::max();  // Later than any operation of a stage.
 
 static_assert(kMaxFigures >= Autotuner::kMaxSeen);
-static_assert(kMaxKept * sizeof(std::uint32_t) >= SavedTuning::kClasses * sizeof(SavedTuning::Kept));
+static_assert(kMaxSavedWords * sizeof(std::uint32_t) >= SavedTuning::kClasses * sizeof(SavedTuning::SavedCodes));
 
 }  // namespace
 
@@ -24,21 +24,21 @@ DeviceAutotuning::DeviceAutotuning(const CommunicatorOptions& options, Environme
 void DeviceAutotuning::publish_saved() {
   if (!saved_.unreported()) return;
   saved_.read();
-  std::uint32_t* shown = environment_.board.autotuners().kept;
-  for (const SavedTuning::Kept& kept : saved_.table()) {
+  std::uint32_t* shown = environment_.board.autotuners().saved;
+  for (const SavedTuning::SavedCodes& codes : saved_.table()) {
     if (!is_root()) break;
-    store_relaxed(shown++, kept.lanes);
-    store_relaxed(shown++, kept.mapped);
+    store_relaxed(shown++, codes.lanes);
+    store_relaxed(shown++, codes.mapped);
   }
 }
 
 // The ranks have synchronized since publish_saved().
 void DeviceAutotuning::read_published() {
   if (!saved_.unreported()) return;
-  const std::uint32_t* shown = environment_.board.autotuners().kept;
-  for (SavedTuning::Kept& kept : saved_.table()) {
-    kept.lanes = load_relaxed(shown++);
-    kept.mapped = load_relaxed(shown++);
+  const std::uint32_t* shown = environment_.board.autotuners().saved;
+  for (SavedTuning::SavedCodes& codes : saved_.table()) {
+    codes.lanes = load_relaxed(shown++);
+    codes.mapped = load_relaxed(shown++);
   }
   saved_.reported();
 }

@@ -67,7 +67,7 @@ class HostAutotuning {
   // class has two classes if LL ends within it, or if mapped memory becomes faster within it.
   Class& class_of(const Query& query, std::vector<Candidate> candidates);
 
-  SavedTuning& kept() { return saved_; }
+  SavedTuning& saved() { return saved_; }
   void write() const;  // Saves the results of this run.
 
  private:

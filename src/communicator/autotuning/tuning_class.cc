@@ -102,7 +102,7 @@ SavedTuning::SavedTuning(const CommunicatorOptions& options, Rank rank, std::str
       unsent_(options.tune != Tune::off && !options.tune_file.empty()) {}
 
 void SavedTuning::read() {
-  kept_.resize(kClasses);
+  codes_.resize(kClasses);
   if (rank_ != 0) return;
   auto cache = read_tune_cache(file_);
   if (!cache.ok()) {
@@ -112,20 +112,20 @@ void SavedTuning::read() {
   const TuneCache::Machine* machine = cache.value().find(machine_);
   if (machine == nullptr) return;
   for (const TunedClass& tuned : machine->classes) {
-    Kept& kept = kept_[number_of(tuned.collective, tuned.size_class)];
+    SavedCodes& codes = codes_[number_of(tuned.collective, tuned.size_class)];
     const TunedCandidate& first = tuned.candidates.front();
-    (tuned.mapped ? kept.mapped : kept.lanes) = code_of(first.algorithm, first.protocol);
+    (tuned.mapped ? codes.mapped : codes.lanes) = code_of(first.algorithm, first.protocol);
   }
 }
 
 // If the saved result is not among the candidates, it is ignored.
 void SavedTuning::settle(TuningClass& tuning) const {
-  if (kept_.empty()) return;
-  const Kept& of_class = kept_[number_of(tuning.calls.collective, tuning.calls.size_class)];
-  const std::uint32_t kept = tuning.calls.mapped ? of_class.mapped : of_class.lanes;
+  if (codes_.empty()) return;
+  const SavedCodes& of_class = codes_[number_of(tuning.calls.collective, tuning.calls.size_class)];
+  const std::uint32_t saved = tuning.calls.mapped ? of_class.mapped : of_class.lanes;
   for (std::size_t i = 0; i < tuning.candidates.size(); ++i) {
     const Choice& choice = tuning.candidates[i].choice;
-    if (code_of(choice.algorithm, choice.protocol) == kept) return tuning.autotuner.settle(i);
+    if (code_of(choice.algorithm, choice.protocol) == saved) return tuning.autotuner.settle(i);
   }
 }
 

@@ -49,13 +49,13 @@ struct TuningClass {
 using TuningKey = std::pair<ClassOfCalls, std::uint32_t>;
 TuningKey tuning_key(const ClassOfCalls& calls, std::span<const Candidate> candidates);
 
-// Candidates that earlier runs have kept for each class. Rank 0 reads them from a file, shares them with the other
+// Candidates that earlier runs have saved for each class. Rank 0 reads them from a file, shares them with the other
 // ranks, and adds the results of this run to the file.
 class SavedTuning {
  public:
   static constexpr std::uint32_t kSizeClasses = 128;
   // Codes of candidates, for calls through lanes and for mapped calls; 0: none.
-  struct Kept {
+  struct SavedCodes {
     std::uint32_t lanes = 0, mapped = 0;
   };
   static constexpr std::size_t kClasses = std::size_t{kCollectives} * kSizeClasses;
@@ -65,7 +65,7 @@ class SavedTuning {
 
   // Whether rank 0 still has to share the table.
   bool unreported() const { return unsent_; }
-  std::span<Kept> table() { return kept_; }
+  std::span<SavedCodes> table() { return codes_; }
   void read();  // Reads the file on rank 0. Must be called before the table is shared. Logs errors.
   void reported() { unsent_ = false; }
 
@@ -79,7 +79,7 @@ class SavedTuning {
   const std::string machine_;
   const Rank rank_;
   bool unsent_;
-  std::vector<Kept> kept_;  // Results of all classes of all collectives; empty without a file.
+  std::vector<SavedCodes> codes_;  // Results of all classes of all collectives; empty without a file.
 };
 
 }  // namespace tutti

@@ -88,7 +88,7 @@ inline constexpr std::uint32_t kMaxAutotunerCells = 32;
 // Maximum number of measurements that a rank reports for a stage.
 inline constexpr std::size_t kMaxFigures = 56;
 // Words of saved tuning results that rank 0 shares with the other ranks.
-inline constexpr std::size_t kMaxKept = 2 * 1024;
+inline constexpr std::size_t kMaxSavedWords = 2 * 1024;
 
 // Measurements of one rank for one cell.
 struct alignas(128) AutotunerEntry {
@@ -104,9 +104,9 @@ struct alignas(128) AutotunerHeader {
     std::uint64_t word = 0;  // State word of a Switchover.
   };
   AutotunerCell cells[kMaxAutotunerCells];
-  std::uint32_t kept[kMaxKept] = {};
+  std::uint32_t saved[kMaxSavedWords] = {};
 };
-static_assert(sizeof(AutotunerHeader) == 64 * kMaxAutotunerCells + 4 * kMaxKept);
+static_assert(sizeof(AutotunerHeader) == 64 * kMaxAutotunerCells + 4 * kMaxSavedWords);
 
 struct alignas(128) BoardHeader {
   std::uint32_t version = 0;

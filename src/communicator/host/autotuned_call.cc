@@ -17,8 +17,8 @@ Result<const AutotunedCall::Collective*> AutotunedCall::next() {
   HostAutotuning& autotuning = backend_.autotuning();
   const Collective* const done = nullptr;
   switch (part_) {
-    case Part::none: return autotuning.kept().unreported() ? begin_recall() : begin_call();
-    case Part::recall: autotuning.kept().reported(); return begin_call();
+    case Part::none: return autotuning.saved().unreported() ? begin_recall() : begin_call();
+    case Part::recall: autotuning.saved().reported(); return begin_call();
     case Part::call:
       if (tuned_ == nullptr) return done;
       ended_ = tuned_->took(running_.prepared->ran_mapped(), now_ns() - began_ns_);
@@ -34,9 +34,9 @@ Result<const AutotunedCall::Collective*> AutotunedCall::next() {
 // Rank 0 reads the file.
 Result<const AutotunedCall::Collective*> AutotunedCall::begin_recall() {
   part_ = Part::recall;
-  SavedTuning& kept = backend_.autotuning().kept();
-  kept.read();
-  const std::span<std::byte> table = std::as_writable_bytes(kept.table());
+  SavedTuning& saved = backend_.autotuning().saved();
+  saved.read();
+  const std::span<std::byte> table = std::as_writable_bytes(saved.table());
   Call broadcast;
   broadcast.collective = tutti::Collective::broadcast;
   broadcast.type = DataType::int8;

@@ -12,12 +12,12 @@ AdvisedRanks advised(const Hosts& hosts) {
   std::vector<std::size_t> members(hosts.ranks(), 0);  // By leader.
   for (const Rank leader : hosts.leaders()) ++members[leader];
   members.erase(std::remove(members.begin(), members.end(), 0), members.end());
-  const auto [fewest, most] = std::minmax_element(members.begin(), members.end());
+  const auto [min, max] = std::minmax_element(members.begin(), members.end());
   return {.communicator = hosts.id(),
           .ranks = hosts.ranks(),
           .hosts = members.size(),
-          .min_per_host = *fewest,
-          .max_per_host = *most};
+          .min_per_host = *min,
+          .max_per_host = *max};
 }
 
 std::string names_for(const Problem& problem) {
