@@ -171,7 +171,7 @@ def competitors():
     ]
 
 
-def crowd():
+def oversubscribed():
     """Returns the competitors with two ranks per core. Speed depends on how ranks wait, so these settings are tuned."""
     everyone = [
         Competitor("tutti", "tutti", "tutti_driver", "each host"),

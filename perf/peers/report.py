@@ -50,8 +50,8 @@ def ratio(row, peer, ours):
 def line(row):
     best = lambda kind: f"{number(row[f'{kind}_us'])} {row[f'best_{kind}'] or ''}"
     ratios = [f"{row['ratios'][name]:.2f}x" if row["ratios"][name] else "-" for name in RATIOS]
-    crowd = "" if row["ranks"] == 2 else f", {row['ranks']} ranks"
-    cells = [row["collective"] + crowd, size_name(row["bytes"]), row["link"],
+    ranks = "" if row["ranks"] == 2 else f", {row['ranks']} ranks"
+    cells = [row["collective"] + ranks, size_name(row["bytes"]), row["link"],
              "-".join(f"{ns:.0f}" for ns in row["link_ns"]),
              number(row["tutti_us"]), number(row["registered_us"]), best("default"), best("tuned"),
              number(row["floor_us"]), *ratios]

@@ -71,7 +71,7 @@ class Section:
 def sections(cores):
     return [Section(field.competitors(), cores, [(collective, size) for collective in field.ALL
                                                  for size in SIZES.get(collective, OTHER_SIZES)]),
-            Section(field.crowd(), [cores[rank % len(cores)] for rank in range(field.OVERSUBSCRIBED)],
+            Section(field.oversubscribed(), [cores[rank % len(cores)] for rank in range(field.OVERSUBSCRIBED)],
                     [("all_reduce", size) for size in OVERSUBSCRIBED_SIZES])]
 
 

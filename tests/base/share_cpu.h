@@ -12,17 +12,17 @@ namespace tutti::test {
 inline void share_cpu() {
   using Clock = std::chrono::steady_clock;
   constexpr auto kLongYield = std::chrono::microseconds(100);
-  constexpr auto kCrowded = std::chrono::milliseconds(10);
+  constexpr auto kContention = std::chrono::milliseconds(10);
   constexpr auto kSleep = std::chrono::microseconds(20);
-  static std::atomic<Clock::time_point> crowded_until{};
+  static std::atomic<Clock::time_point> contended_until{};
   const auto before = Clock::now();
-  if (before < crowded_until.load(std::memory_order_relaxed)) {
+  if (before < contended_until.load(std::memory_order_relaxed)) {
     std::this_thread::sleep_for(kSleep);
     return;
   }
   std::this_thread::yield();
   const auto now = Clock::now();
-  if (now - before > kLongYield) crowded_until.store(now + kCrowded, std::memory_order_relaxed);
+  if (now - before > kLongYield) contended_until.store(now + kContention, std::memory_order_relaxed);
 }
 
 }  // namespace tutti::test

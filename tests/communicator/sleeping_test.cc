@@ -208,7 +208,7 @@ class BusyThreads {
 };
 
 // A yield returns only after a busy thread has used its time slice.
-TEST(Pace, IsCrowded_WhenRanksYieldToBusyThread) {
+TEST(Pace, DetectsContention_WhenRanksYieldToBusyThread) {
   const BusyThreads busy(1);
   Communicators ranks = make_ranks(2);
   const auto statuses = on_all(ranks, [](Communicator& communicator) {
@@ -216,10 +216,10 @@ TEST(Pace, IsCrowded_WhenRanksYieldToBusyThread) {
     const Deadline deadline = Deadline::after_ms(10'000);
     std::vector<float> over(1);
     while (over[0] == 0 && !deadline.passed()) {
-      over[0] = thread_pace.is_crowded() ? 1 : 0;
+      over[0] = thread_pace.cpu_is_contended() ? 1 : 0;
       TUTTI_CHECK_OK(communicator.run(all_reduce(over)));
     }
-    return over[0] != 0 ? Status() : internal_error("no rank is crowded");
+    return over[0] != 0 ? Status() : internal_error("no rank detects contention");
   });
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }

@@ -97,10 +97,10 @@ class Peers(unittest.TestCase):
         settings = {one.name: one.settings([0, 1]) for one in competitors.competitors()}
         self.assertEqual(settings["gloo"]["commands"][1], "gloo_driver DIRECTORY 1 2 1 plain")
         self.assertIn("--mca btl_vader_single_copy_mechanism none", settings["openmpi nocma+malloc"]["commands"][0])
-        crowd = {one.name: one.settings([0, 1, 0, 1]) for one in competitors.crowd()}
-        self.assertEqual([command.split()[3:5] for command in crowd["gloo"]["commands"]],
+        oversubscribed = {one.name: one.settings([0, 1, 0, 1]) for one in competitors.oversubscribed()}
+        self.assertEqual([command.split()[3:5] for command in oversubscribed["gloo"]["commands"]],
                          [["4", "0"], ["4", "1"], ["4", "0"], ["4", "1"]])
-        self.assertTrue(crowd["openmpi"]["commands"][0].endswith("-n 4 openmpi_driver DIRECTORY 0,1,0,1"))
+        self.assertTrue(oversubscribed["openmpi"]["commands"][0].endswith("-n 4 openmpi_driver DIRECTORY 0,1,0,1"))
         self.assertEqual(settings["mpich posix+malloc"]["environment"]["UCX_TLS"], "posix,self")
 
     def test_tables_match_stored_runs(self):

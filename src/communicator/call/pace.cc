@@ -14,10 +14,10 @@ constexpr std::int64_t kPreemptionNs = 10'000'000;
 constexpr std::int64_t kMinShare = 16;
 constexpr std::int64_t kOthersNs = 100'000'000;
 
-// Minimum and maximum duration of a crowd. A single long yield, such as while ranks start, costs the minimum. The
-// maximum bounds how often a loaded machine costs a time slice to look again.
-constexpr std::int64_t kMinCrowdedNs = 5'000'000, kMaxCrowdedNs = 40'000'000;
-// The duration doubles if the crowd was there again within this time: a few time slices.
+// Minimum and maximum duration of the assumption that the CPU is contended. A single long yield, such as while ranks
+// start, costs the minimum. The maximum bounds how often a loaded machine costs a time slice to look again.
+constexpr std::int64_t kMinContentionNs = 5'000'000, kMaxContentionNs = 40'000'000;
+// The duration doubles if the CPU was contended again within this time: a few time slices.
 constexpr std::int64_t kSoonNs = 10'000'000;
 
 std::int64_t read_ns(clockid_t clock) {
@@ -30,12 +30,12 @@ std::int64_t read_ns(clockid_t clock) {
 
 thread_local constinit Pace thread_pace;
 
-void Pace::note_crowd(std::int64_t now_ns) {
-  if (crowded_ && now_ns < crowded_until_ns_) return;
-  const bool soon = now_ns - crowded_until_ns_ < kSoonNs;
-  crowded_ns_ = soon ? std::clamp(2 * crowded_ns_, kMinCrowdedNs, kMaxCrowdedNs) : kMinCrowdedNs;
-  crowded_until_ns_ = now_ns + crowded_ns_;
-  crowded_ = true;
+void Pace::note_contention(std::int64_t now_ns) {
+  if (contended_ && now_ns < contended_until_ns_) return;
+  const bool soon = now_ns - contended_until_ns_ < kSoonNs;
+  contended_ns_ = soon ? std::clamp(2 * contended_ns_, kMinContentionNs, kMaxContentionNs) : kMinContentionNs;
+  contended_until_ns_ = now_ns + contended_ns_;
+  contended_ = true;
 }
 
 void Pace::look_for_others(std::int64_t now_ns) {

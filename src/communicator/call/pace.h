@@ -12,12 +12,12 @@ struct Pace {
   std::int64_t idle_since_ns = 0;   // Time since which no call of the thread has made progress. 0: not yet known.
 
   // Returns whether threads that do not wait, such as those of other programs, are assumed to use this thread's CPU.
-  bool is_crowded() const { return crowded_; }
+  bool cpu_is_contended() const { return contended_; }
   // Starts the assumption for a limited time, which doubles if the previous one has just ended.
-  void note_crowd(std::int64_t now_ns);
+  void note_contention(std::int64_t now_ns);
   // Ends the assumption if its time is over.
-  void end_crowd(std::int64_t now_ns) {
-    if (now_ns >= crowded_until_ns_) crowded_ = false;
+  void end_contention(std::int64_t now_ns) {
+    if (now_ns >= contended_until_ns_) contended_ = false;
   }
   // Returns whether other threads of the process are assumed to compute on this thread's CPU. They may be ranks.
   bool others_compute(std::int64_t now_ns) const { return now_ns < others_until_ns_; }
@@ -26,9 +26,9 @@ struct Pace {
   void look_for_others(std::int64_t now_ns);
 
  private:
-  bool crowded_ = false;
-  std::int64_t crowded_until_ns_ = 0;
-  std::int64_t crowded_ns_ = 0;  // Duration of the last assumption.
+  bool contended_ = false;
+  std::int64_t contended_until_ns_ = 0;
+  std::int64_t contended_ns_ = 0;  // Duration of the last assumption.
   std::int64_t others_until_ns_ = 0;
   struct Usage {
     std::int64_t at_ns = 0;

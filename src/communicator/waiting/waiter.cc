@@ -71,7 +71,7 @@ void Waiter::note_progress() {
 Status Waiter::wait_for(Rank peer, WaitState& wait_state) {
   if (++wait_state.polls == 1) {
     thread_pace.idle_since_ns = 0;
-    if (thread_pace.is_crowded()) thread_pace.end_crowd(now_ns());
+    if (thread_pace.cpu_is_contended()) thread_pace.end_contention(now_ns());
   }
   if (membership_.spans_hosts) return wait_between_hosts(peer, wait_state);
   // Unless another communicator of this thread has made progress.
@@ -103,7 +103,7 @@ Status Waiter::wait_longer(Rank peer, WaitState& wait_state) {
   if (wait_state.polls == kPollsPerClock || idle_since == 0) idle_since = now;
   const WaitMode mode = membership_.options.wait;
   if (mode == WaitMode::sleep) return sleep(peer, wait_state);
-  thread_pace.end_crowd(now);
+  thread_pace.end_contention(now);
   const bool shares = sleeps_at_once() || (mode == WaitMode::automatic && thread_pace.others_compute(now));
   if (now - idle_since < (shares ? kShortSpinNs : kSpinNs)) return {};
   if (mode == WaitMode::spin) return now - wait_state.looked_ns < kSpinNs ? Status() : look_around(peer, wait_state);
@@ -115,7 +115,7 @@ Status Waiter::wait_longer(Rank peer, WaitState& wait_state) {
 bool Waiter::sleeps_at_once() const {
   const WaitMode mode = membership_.options.wait;
   return mode == WaitMode::sleep ||
-         (mode == WaitMode::automatic && (thread_pace.in_stream || thread_pace.is_crowded()));
+         (mode == WaitMode::automatic && (thread_pace.in_stream || thread_pace.cpu_is_contended()));
 }
 
 // Returns the time after the yield, which takes as long as other threads use this CPU.
@@ -123,7 +123,7 @@ std::int64_t Waiter::yield() {
   const std::int64_t before = now_ns();
   ::sched_yield();
   const std::int64_t now = now_ns();
-  if (now - before > kLongYieldNs) thread_pace.note_crowd(now);
+  if (now - before > kLongYieldNs) thread_pace.note_contention(now);
   yields_to_others_ = now - before > kAloneNs;
   return now;
 }
