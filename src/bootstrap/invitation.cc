@@ -97,7 +97,7 @@ struct Caller {
 };
 
 // If another program holds the port, it disconnects or does not answer until the deadline.
-Result<AcceptedPeer> shake_hands(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
+Result<AcceptedPeer> complete_handshake(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
   Acceptor acceptor(handshake.claim().rank);
   acceptor.call(std::move(handshake));
   std::vector<pollfd> polled;
@@ -130,7 +130,7 @@ Status check_for_duplicate(const RendezvousPoint& point, const Endpoint& endpoin
   if (!socket.ok() || !connect(socket.value(), endpoint).ok()) return {};
   const pid_t listener = listener_of(socket.value());
   auto handshake = Handshake::call(std::move(socket).value(), {Role::invitation, 0, 1, kRendezvous}, credentials, own);
-  if (!handshake.ok() || !shake_hands(endpoint, std::move(handshake).value(), watch).ok()) return {};
+  if (!handshake.ok() || !complete_handshake(endpoint, std::move(handshake).value(), watch).ok()) return {};
   if (listener == ::getpid())
     return invalid_usage("this process already waits at " + describe(endpoint) + " for the ranks of a communicator");
   PeerRecord duplicate = own.peer;
@@ -163,7 +163,7 @@ Result<UniqueId> invite(const RendezvousPoint& point, const Endpoint& endpoint, 
 Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& caller, const Watch& watch) {
   TUTTI_CHECK_OK(connect(socket, endpoint));
   Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), caller.claim, caller.credentials, {}));
-  AcceptedPeer accepted = TUTTI_TRY(shake_hands(endpoint, std::move(handshake), watch));
+  AcceptedPeer accepted = TUTTI_TRY(complete_handshake(endpoint, std::move(handshake), watch));
   ControlChannel channel(std::move(accepted));
   while (!watch.aborted() && !watch.deadline.passed()) {
     pollfd polled = {channel.descriptor(), POLLIN, 0};

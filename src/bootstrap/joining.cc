@@ -90,7 +90,7 @@ Status Joining::take_steps() {
   own_.apart = options_.apart ? 1 : 0;
   own_.protection = options_.protection;
   own_.timeout_ms = options_.timeout_ms;
-  TUTTI_CHECK_OK(meet());
+  TUTTI_CHECK_OK(join_rendezvous());
   TUTTI_CHECK_OK(join_tree());
   TUTTI_CHECK_OK(join_mesh());
   TUTTI_CHECK_OK(join_peer_sockets());
@@ -108,7 +108,7 @@ Result<Address> Joining::rendezvous_address() const {
   return seen_from(interface_of(own), id_.address);
 }
 
-Status Joining::meet() {
+Status Joining::join_rendezvous() {
   const Address address = TUTTI_TRY(rendezvous_address());
   Result<Socket> socket = connect_to({address, "", SOCK_STREAM});
   if (!socket.ok()) return std::move(socket).status();
@@ -117,7 +117,7 @@ Status Joining::meet() {
   Socket listener = TUTTI_TRY(listen_at({own_.tree, "", SOCK_STREAM}));
   own_.tree = TUTTI_TRY(local_address(listener));
   acceptor_.listen(std::move(listener), Role::tree, credentials_);
-  TUTTI_CHECK_OK(shake_hands(std::move(socket).value(), {Role::join, rank_, ranks_, kRendezvous}, {}));
+  TUTTI_CHECK_OK(start_handshake(std::move(socket).value(), {Role::join, rank_, ranks_, kRendezvous}, {}));
   Status met = serve_until([this] { return rendezvous_.connected(); });
   if (met.code() == Code::system || met.code() == Code::remote) return explain_no_rendezvous(std::move(met));
   if (!met.ok()) return met;
@@ -183,10 +183,10 @@ Status Joining::finish() {
 Status Joining::call(const Endpoint& endpoint, Role role, Rank server) {
   Result<Socket> socket = connect_to(endpoint);
   if (!socket.ok()) return std::move(socket).status().during("calling rank " + std::to_string(server));
-  return shake_hands(std::move(socket).value(), {role, rank_, ranks_, server}, {});
+  return start_handshake(std::move(socket).value(), {role, rank_, ranks_, server}, {});
 }
 
-Status Joining::shake_hands(Socket socket, const Claim& claim, Calling calling) {
+Status Joining::start_handshake(Socket socket, const Claim& claim, Calling calling) {
   Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), claim, credentials_, own_));
   acceptor_.call(std::move(handshake), std::move(calling));
   return {};

@@ -36,7 +36,7 @@ class Joining {
   Status take_steps();
   Status outcome(Status own, std::int64_t within_ms);
   Status explain_silence(Status late);
-  Status meet();  // Connects to the rendezvous and waits until all ranks have joined.
+  Status join_rendezvous();  // Connects to the rendezvous and waits until all ranks have joined.
   Status explain_no_rendezvous(Status met) const;
   Result<Address> rendezvous_address() const;
   Status join_tree();
@@ -49,7 +49,7 @@ class Joining {
   bool on_same_host(Rank peer) const { return records_[peer].host == own_.peer.host; }
   Status finish();
   Status call(const Endpoint& endpoint, Role role, Rank server);
-  Status shake_hands(Socket socket, const Claim& claim, Calling calling);
+  Status start_handshake(Socket socket, const Claim& claim, Calling calling);
   // Serves connections until `met` returns true. Fails if the rendezvous reports a failure.
   Status serve_until(const std::function<bool()>& met);
   Status serve();

@@ -88,7 +88,7 @@ Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const List
   Status connecting = connect(socket, endpoint);  // Connection errors concern the network, not this rank.
   if (!connecting.ok()) return remote_error(connecting.message()).during(purpose);
   watch_connection(socket, kConnectMs);
-  return shake_hands(std::move(socket), claim, {purpose, calls_end_});
+  return start_handshake(std::move(socket), claim, {purpose, calls_end_});
 }
 
 Status Joining::accept_peer_socket(Rank other, AcceptedPeer accepted) {

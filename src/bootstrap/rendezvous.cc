@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kMaxListed = 16;
 constexpr std::int64_t kAnswerMs = 250;
 // Time of the liveness check before the deadline; at most a quarter of the time limit.
-constexpr std::int64_t kRollCallMs = 1000;
+constexpr std::int64_t kLivenessCheckMs = 1000;
 
 std::string described(Rank rank, const PeerRecord& peer) {
   return "rank " + std::to_string(rank) + " (" + describe(peer) + ")";
@@ -44,17 +44,17 @@ void Rendezvous::run(int stop) {
     ::poll(polled.data(), polled.size(), static_cast<int>(next_event().left_ms()));
     if (polled[0].revents != 0) return;
     serve(polled);
-    keep_time();
+    check_deadlines();
   }
 }
 
 Deadline Rendezvous::next_event() const {
-  return {std::min({deadline_.at_ns, report_.at_ns, roll_call_.at_ns, acceptor_.deadline().at_ns})};
+  return {std::min({deadline_.at_ns, report_.at_ns, liveness_check_.at_ns, acceptor_.deadline().at_ns})};
 }
 
 void Rendezvous::serve(const std::vector<pollfd>& polled) {
   if (Status status = acceptor_.serve(polled); !status.ok())
-    suffer(std::move(status).during("the process that made the unique id was their rendezvous"));
+    handle_error(std::move(status).during("the process that made the unique id was their rendezvous"));
   for (AcceptedPeer& accepted : acceptor_.take()) admit(std::move(accepted));
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     if (polled[i + 1].revents == 0) continue;
@@ -147,7 +147,7 @@ void Rendezvous::start() {
   GoRecord go;
   if (timeout_ms_ > 0) {
     go.left_ms = std::max<std::int64_t>(deadline_.left_ms(), 1);
-    roll_call_.at_ns = deadline_.at_ns - std::min(timeout_ms_ / 4, kRollCallMs) * 1'000'000;
+    liveness_check_.at_ns = deadline_.at_ns - std::min(timeout_ms_ / 4, kLivenessCheckMs) * 1'000'000;
   }
   for (auto& [rank, member] : members_) {
     go.parent = members_.at(rank == 0 ? 0 : Tree::parent_of(rank)).record;
@@ -156,8 +156,8 @@ void Rendezvous::start() {
 }
 
 // If this process was stopped for a while, the deadline may have passed, too. Ranks still get time to answer.
-void Rendezvous::call_roll() {
-  roll_call_ = {};
+void Rendezvous::check_liveness() {
+  liveness_check_ = {};
   deadline_.at_ns = std::max(deadline_.at_ns, Deadline::after_ms(kAnswerMs).at_ns);
   for (auto& [rank, member] : members_) {
     if (!member.reached) (void)member.channel.send(Message::question).ok();
@@ -191,7 +191,7 @@ void Rendezvous::receive(Rank rank, Member& member) {
   finished_ = true;
 }
 
-void Rendezvous::keep_time() {
+void Rendezvous::check_deadlines() {
   const std::string reason = rank_without_secret() + duplicate_;
   if (report_.passed()) {
     const char* advice = started_ ? "" : advice_.c_str();
@@ -201,7 +201,7 @@ void Rendezvous::keep_time() {
     report_.at_ns += report_after_ms_ * 1'000'000;
     report_after_ms_ *= 2;
   }
-  if (roll_call_.passed()) call_roll();
+  if (liveness_check_.passed()) check_liveness();
   if (!deadline_.passed()) return;
   if (!failure_ && !members_.empty()) fail(late());
   finished_ = true;
@@ -236,7 +236,7 @@ void Rendezvous::fail(const Status& status) {
 
 // Handles a failure of this process to accept ranks. Without members to notify, it logs once and retries: the resource
 // may become available, and callers wait meanwhile.
-void Rendezvous::suffer(const Status& status) {
+void Rendezvous::handle_error(const Status& status) {
   if (!members_.empty()) return fail(status);
   if (!std::exchange(warned_, true)) log(LogLevel::warn, "ranks cannot join: %s; retrying", status.message().c_str());
 }

@@ -43,11 +43,11 @@ class Rendezvous {
   Status refuse(const Claim& claim, const JoinRecord& record) const;
   void send_host(Rank newcomer);
   void start();
-  void call_roll();
+  void check_liveness();
   void receive(Rank rank, Member& member);
-  void keep_time();
+  void check_deadlines();
   void fail(const Status& status);
-  void suffer(const Status& status);
+  void handle_error(const Status& status);
   Deadline next_event() const;
   // "; rank 1 came, but ..."; empty if there is no such rank, or it has since proved the secret.
   std::string rank_without_secret() const;
@@ -72,7 +72,7 @@ class Rendezvous {
   std::int64_t timeout_ms_ = 0;
   Deadline report_;
   // Time of the liveness check, before the deadline. Ranks that do not answer are stopped or unreachable.
-  Deadline roll_call_;
+  Deadline liveness_check_;
   HostRecord host_;
   std::optional<std::pair<Code, std::string>> failure_;  // Reason sent to late ranks.
 };

@@ -46,7 +46,7 @@ using Lineups = std::map<Communicator*, Lineup>;
 // calls that end with it do, and so does an allocation failure outside of the communicator, which has not been reported
 // to peers.
 void give_up(Communicator& communicator, Lineup& lineup, const Status& reason) {
-  if (lineup.holds_several() || !is_question(reason)) call_off(communicator, reason);
+  if (lineup.holds_several() || !is_rejected_call(reason)) call_off(communicator, reason);
   lineup.waiting.clear();  // clear() allocates no memory; an assignment would.
   lineup.running.clear();
   lineup.failed = true;

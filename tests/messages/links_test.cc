@@ -150,7 +150,7 @@ TEST(Link, WaitsForDescriptors_OfReceiver) {
     ASSERT_TRUE(connect(socket, endpoint).ok());
     await([&] { return lines.count() > 0; });
   }
-  const AcceptedPeer sender = party.shake_hands(std::move(socket), 0, 1);
+  const AcceptedPeer sender = party.complete_handshake(std::move(socket), 0, 1);
   EXPECT_EQ(read_frame(sender.socket).kind, MessageFrameKind::welcome);
   EXPECT_EQ(lines.count(), 1);
   EXPECT_TRUE(party.failure().ok());

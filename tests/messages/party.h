@@ -101,10 +101,10 @@ class Party {
   AcceptedPeer call(Rank from, Rank to) {
     Socket socket = open_socket_for(endpoint_of(to)).value();
     TUTTI_ASSERT(connect(socket, endpoint_of(to)).ok());
-    return shake_hands(std::move(socket), from, to);
+    return complete_handshake(std::move(socket), from, to);
   }
   // Like call(), over a connected socket.
-  AcceptedPeer shake_hands(Socket socket, Rank from, Rank to) const {
+  AcceptedPeer complete_handshake(Socket socket, Rank from, Rank to) const {
     const Claim claim = {Role::message, from, static_cast<Rank>(members_.size()), to};
     return complete(Handshake::call(std::move(socket), claim, credentials_, JoinRecord()).value());
   }

@@ -15,7 +15,7 @@ inline constexpr std::int64_t kRemoteAccessMs = 1000;
 
 // Returns whether a call failed because it is invalid, before any work was done. Peers are not notified of such
 // failures.
-inline bool is_question(const Status& status) {
+inline bool is_rejected_call(const Status& status) {
   return status.code() == Code::invalid_argument || status.code() == Code::unsupported;
 }
 

@@ -190,7 +190,7 @@ std::optional<Mesh::Arrival> Mesh::pull(Rank rank) {
   return is_remote(rank) ? pull_note(rank) : pull_socket(peers_[rank]);
 }
 
-Status Mesh::judge(Rank peer, const Arrival& arrival) const {
+Status Mesh::validate(Rank peer, const Arrival& arrival) const {
   const std::string who = "rank " + std::to_string(peer);
   const Frame& frame = arrival.received.frame;
   if (!arrival.whole || frame.bytes > frame.payload.size())
@@ -219,7 +219,7 @@ Result<std::optional<ReceivedFrame>> Mesh::receive(Rank peer) {
     }
   }
   if (!arrival) return std::optional<ReceivedFrame>();
-  TUTTI_CHECK_OK(judge(peer, *arrival));
+  TUTTI_CHECK_OK(validate(peer, *arrival));
   if (passes_contact(arrival->received) && arrival->received.file)
     arrival->received.contact = Contact(adopt_socket(arrival->received.file.take()));
   return std::optional(std::move(arrival->received));

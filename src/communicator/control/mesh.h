@@ -181,7 +181,7 @@ class Mesh {
   std::optional<Arrival> pull_note(Rank rank);
   static bool note_end(Peer& peer, const Frame& frame);
   bool has_died(Rank rank);  // Requires the lock.
-  Status judge(Rank peer, const Arrival& arrival) const;
+  Status validate(Rank peer, const Arrival& arrival) const;
   Result<bool> send_note(Rank peer, const Frame& frame, int descriptor);
 
   Rank self_;

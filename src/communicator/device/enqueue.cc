@@ -292,7 +292,7 @@ Status prepare(std::span<const DeviceCall> calls) {
     Status status = call.backend().has_failed() ? call.communicator->failure() : Status();
     if (status.ok()) status = call.backend().prepare(call.call, call.options, roundings[call.communicator]);
     if (status.ok()) continue;
-    refuse(calls, call, status, is_question(status) ? RefusalCause::caller : RefusalCause::failure);
+    refuse(calls, call, status, is_rejected_call(status) ? RefusalCause::caller : RefusalCause::failure);
     return status;
   }
   return {};

@@ -29,7 +29,9 @@ Status Failures::call_off(const Status& reason) {
   return status;
 }
 
-Status Failures::reported(Status status) { return is_question(status) ? std::move(status) : fail(std::move(status)); }
+Status Failures::reported(Status status) {
+  return is_rejected_call(status) ? std::move(status) : fail(std::move(status));
+}
 
 void Failures::abort() {
   membership_.board.fail(membership_.rank,

@@ -92,7 +92,7 @@ Status Waiter::wait_for(Rank peer, WaitState& wait_state) {
   if (now - wait_state.yielded_ns < kYieldNs) return {};
   wait_state.yielded_ns = 0;
   if (thread_pace.idle_since_ns == 0) thread_pace.idle_since_ns = now - kYieldNs;
-  if (membership_.options.wait == WaitMode::spin) return look_around(peer, wait_state);
+  if (membership_.options.wait == WaitMode::spin) return check_for_failures(peer, wait_state);
   return sleep(peer, wait_state);
 }
 
@@ -106,7 +106,8 @@ Status Waiter::wait_longer(Rank peer, WaitState& wait_state) {
   thread_pace.end_contention(now);
   const bool shares = sleeps_at_once() || (mode == WaitMode::automatic && thread_pace.others_compute(now));
   if (now - idle_since < (shares ? kShortSpinNs : kSpinNs)) return {};
-  if (mode == WaitMode::spin) return now - wait_state.looked_ns < kSpinNs ? Status() : look_around(peer, wait_state);
+  if (mode == WaitMode::spin)
+    return now - wait_state.looked_ns < kSpinNs ? Status() : check_for_failures(peer, wait_state);
   if (!shares && !sleeper_.armed()) thread_pace.look_for_others(now);
   return sleep(peer, wait_state);
 }
@@ -133,7 +134,7 @@ Status Waiter::sleep(Rank peer, WaitState& wait_state) {
     sleeper_.arm(wait_state.watches_board);
     return {};
   }
-  TUTTI_CHECK_OK(look_around(peer, wait_state));
+  TUTTI_CHECK_OK(check_for_failures(peer, wait_state));
   // A reason to fail was found, and the caller polls for the last time.
   if (wait_state.saw_failure || wait_state.saw_leave || wait_state.saw_death) return {};
   sleeper_.sleep(wait_state.looked_ns - thread_pace.idle_since_ns);
@@ -161,7 +162,7 @@ Status Waiter::wait_between_hosts(Rank peer, WaitState& wait_state) {
     return {};
   }
   if (sleeps_at_once()) yields_to_others_ = false;
-  if (membership_.options.wait == WaitMode::spin) return look_around(peer, wait_state);
+  if (membership_.options.wait == WaitMode::spin) return check_for_failures(peer, wait_state);
   return sleep_between_hosts(peer, wait_state, now);
 }
 
@@ -170,10 +171,10 @@ Status Waiter::sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_
   if (!membership_.mesh.is_remote(peer)) return sleep(peer, wait_state);
   const std::int64_t idle_ms = (now - thread_pace.idle_since_ns) / 1'000'000;
   membership_.mesh.wait(peer, static_cast<int>(std::clamp(idle_ms / kSleepsPerIdle, kMinPollMs, kMaxPollMs)));
-  return look_around(peer, wait_state);
+  return check_for_failures(peer, wait_state);
 }
 
-Status Waiter::look_around(Rank peer, WaitState& wait_state) {
+Status Waiter::check_for_failures(Rank peer, WaitState& wait_state) {
   const NoCancellation until_return;
   if (membership_.spans_hosts) notifications_.poll();
   if (membership_.board.failed()) return notice_failure(wait_state);

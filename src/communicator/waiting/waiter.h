@@ -74,7 +74,7 @@ class Waiter {
   Status sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_t now);
   std::int64_t yield();
   // Checks for all that can end or prolong the wait. Takes microseconds.
-  Status look_around(Rank peer, WaitState& wait_state);
+  Status check_for_failures(Rank peer, WaitState& wait_state);
   Status time_out(Rank peer, const WaitState& wait_state);
   void report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait_state) const;
   void report_call(std::int64_t now, WaitState& wait_state);

@@ -52,7 +52,7 @@ class Briefing {
     looks_ = true;
     const bool sent = !moves_.empty();
     moves_.push_back({.kind = MoveKind::look});
-    if (sent) moves_.push_back({.kind = MoveKind::linger});
+    if (sent) moves_.push_back({.kind = MoveKind::pause_for_reply});
   }
 
   MoveKind receiving(const StraightLane& at, std::uint64_t bytes) const {

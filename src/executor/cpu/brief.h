@@ -11,23 +11,23 @@
 namespace tutti {
 
 enum class MoveKind : std::uint8_t {
-  look,      // Precedes the first move that may block.
-  linger,    // Gives the peer time to answer.
-  line,      // Receives an LL message of one line,
-  ll,        // an LL message of several lines,
-  message,   // a Simple message in a slot,
-  flag,      // or a flag.
-  room,      // Waits for a free slot.
-  read,      // Sets source `index` of the fold to memory.
-  write,     // Sets target `index` of the fold to memory,
-  outgoing,  // to the staging buffer of an LL message,
-  slot,      // to the next slot,
-  back,      // or to the slot of the received message.
-  fold,      // Runs the fold; `bytes` counts elements.
-  copy,      // Sends an LL message from memory,
-  send,      // or from its staging buffer.
-  post,      // Posts the slot of a Simple message, or a flag.
-  take       // Frees the slot of a received message.
+  look,             // Precedes the first move that may block.
+  pause_for_reply,  // Gives the peer time to answer.
+  line,             // Receives an LL message of one line,
+  ll,               // an LL message of several lines,
+  message,          // a Simple message in a slot,
+  flag,             // or a flag.
+  room,             // Waits for a free slot.
+  read,             // Sets source `index` of the fold to memory.
+  write,            // Sets target `index` of the fold to memory,
+  outgoing,         // to the staging buffer of an LL message,
+  slot,             // to the next slot,
+  back,             // or to the slot of the received message.
+  fold,             // Runs the fold; `bytes` counts elements.
+  copy,             // Sends an LL message from memory,
+  send,             // or from its staging buffer.
+  post,             // Posts the slot of a Simple message, or a flag.
+  take              // Frees the slot of a received message.
 };
 
 struct Move {
@@ -60,7 +60,7 @@ class BriefRun {
     for (const Move& move : moves_) {
       switch (move.kind) {
         case MoveKind::look: hooks_.look(); break;
-        case MoveKind::linger: linger(); break;
+        case MoveKind::pause_for_reply: pause_for_reply(); break;
         case MoveKind::line: {
           const std::byte* const line = slot_of(move.lane->view, move.lane->next);
           if (load_acquire(flag_of(line)) != line_flag(*move.lane, signature_)) TUTTI_CHECK_OK(receive_ll(move));
@@ -101,7 +101,7 @@ class BriefRun {
   // Both ranks have just sent, and a message takes about 50 ns even between adjacent cores. Polling earlier would take
   // the cache line from the writer before it has written. Both ranks would lose more than this wait of less than a
   // hundred cycles. The checks for sleeping ranks since the send are part of the wait.
-  static void linger() {
+  static void pause_for_reply() {
     std::uint64_t value = 1;
     for (int i = 0; i < 28; ++i) {
       value *= 3;

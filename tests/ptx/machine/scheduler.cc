@@ -97,11 +97,11 @@ void Machine::Thread::run_phase() {
     if (!blocks.empty() && random.one_in(4))
       memory.drain_some(*blocks[random.below(static_cast<std::uint32_t>(blocks.size()))]);
   }
-  keep_time(progress() != before, real_now_ns() - begin_ns);
+  advance_clock(progress() != before, real_now_ns() - begin_ns);
 }
 
 // The clock follows the instructions, or real time while kernels only wait: timeouts of kernels and of the host agree.
-void Machine::Thread::keep_time(bool progress_made, std::uint64_t real_ns) {
+void Machine::Thread::advance_clock(bool progress_made, std::uint64_t real_ns) {
   const std::uint64_t now = real_now_ns();
   std::uint64_t clock = executor.clock();
   if (progress_made) {

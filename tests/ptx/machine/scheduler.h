@@ -54,7 +54,7 @@ struct Machine::Thread {
   void end_launch(Running& launch);
   void stop_launch(Running& launch, Fault fault);
   void stop_all(const Fault& fault);
-  void keep_time(bool progress, std::uint64_t real_ns);
+  void advance_clock(bool progress, std::uint64_t real_ns);
   void report_deadlock();
   Fault make_fault(const Block& block, const Raised& raised) const;
   // `later` names the thread that made the second access.
