@@ -15,7 +15,7 @@ set(TUTTI_TEST_SECONDS 300 CACHE STRING "Timeout of a test")
 add_custom_target(tutti_on_gpu)
 set(TUTTI_LABELS_ON_GPU cuda perf device)
 # Targets that only tests of a GPU or of the GPU emulator link.
-set(TUTTI_KNOWS_DEVICES tutti_test_device tutti_cuda_engine tutti_current_host_device tutti_nccl_on_emulator tutti_perf_site
+set(TUTTI_KNOWS_DEVICES tutti_test_device tutti_cuda_engine tutti_current_host_device tutti_nccl_on_emulator tutti_perf_backend
     CUDA::cudart_static)
 
 # Makes tutti_on_gpu build the test's program if the test has one of TUTTI_LABELS_ON_GPU. Fails if it has several of them, or

@@ -7,15 +7,15 @@
 
 namespace perf {
 
-Rank::Rank(const Collective& collective, std::unique_ptr<Site> site, tutti_comm comm)
-    : collective_(collective), site_(std::move(site)), comm_(comm) {
+Rank::Rank(const Collective& collective, std::unique_ptr<MemoryBackend> backend, tutti_comm comm)
+    : collective_(collective), backend_(std::move(backend)), comm_(comm) {
   require(tutti_comm_rank(comm, &at_.rank), "tutti_comm_rank");
   require(tutti_comm_ranks(comm, &at_.ranks), "tutti_comm_ranks");
 }
 
 void Rank::allocate(std::size_t bytes) {
-  send_ = site_->allocate(bytes);
-  recv_ = site_->allocate(bytes);
+  send_ = backend_->allocate(bytes);
+  recv_ = backend_->allocate(bytes);
   bytes_ = bytes;
 }
 
@@ -39,7 +39,7 @@ void Rank::hide() {
 
 void Rank::free() {
   for (void** buffer : {&send_, &recv_}) {
-    if (*buffer != nullptr) site_->free(*buffer);
+    if (*buffer != nullptr) backend_->free(*buffer);
     *buffer = nullptr;
   }
 }
@@ -56,7 +56,7 @@ Call Rank::call_of(const Case& one) {
   call.reduction = one.operation.reduction;
   call.root = one.root;
   call.comm = comm_;
-  call.stream = site_->stream();
+  call.stream = backend_->stream();
   if (one.operation.is_mulsum) {
     const Wide scalar = {bits_of(one.element, Pattern::scalar(at_.rank)), 0};
     require(tutti_reduction_create_pre_mul_sum(&scalar, call.type, comm_, &call.reduction), "creating the reduction");
@@ -71,8 +71,8 @@ void Rank::done_with(const Case& one, const Call& call) {
 void Rank::run(const Call& call) { require(collective_.run(call, at_), collective_.name); }
 
 void Rank::settle() {
-  site_->synchronize();
-  if (site_->stream() == nullptr) return;  // Calls have reported their errors.
+  backend_->synchronize();
+  if (backend_->stream() == nullptr) return;  // Calls have reported their errors.
   tutti_status error = tutti_ok;
   require(tutti_comm_async_error(comm_, &error), "tutti_comm_async_error");
   if (error != tutti_ok)
@@ -80,26 +80,26 @@ void Rank::settle() {
 }
 
 void Rank::fill(const Case& one, const Call& call, const Pattern& pattern) {
-  site_->poison(recv_, std::max(received_bytes(one), one.count * one.element.size));
-  site_->fill(const_cast<void*>(call.send), pattern, at_.rank, collective_.send_blocks(at_) * one.count);
+  backend_->poison(recv_, std::max(received_bytes(one), one.count * one.element.size));
+  backend_->fill(const_cast<void*>(call.send), pattern, at_.rank, collective_.send_blocks(at_) * one.count);
 }
 
 std::uint64_t Rank::wrong(const Case& one, const Call& call, const Pattern& pattern) {
-  return site_->wrong(call.recv, pattern, pattern.output(collective_, at_, one.count));
+  return backend_->wrong(call.recv, pattern, pattern.output(collective_, at_, one.count));
 }
 
 void Rank::fill(const Case& one, const Call& call, const Noise& noise) {
-  site_->poison(recv_, std::max(received_bytes(one), one.count * one.element.size));
+  backend_->poison(recv_, std::max(received_bytes(one), one.count * one.element.size));
   const std::size_t count = collective_.send_blocks(at_) * one.count;
   std::vector<char> values(count * one.element.size);
   noise.fill(values.data(), at_.rank, count);
-  site_->put(const_cast<void*>(call.send), values.data(), values.size());
+  backend_->put(const_cast<void*>(call.send), values.data(), values.size());
 }
 
 Squares Rank::squares(const Case& one, const Call& call, const Pattern& pattern, const Noise& noise) {
   const Output output = pattern.output(collective_, at_, one.count);
   std::vector<char> values(output.blocks * output.count * one.element.size);
-  site_->get(call.recv, values.data(), values.size());
+  backend_->get(call.recv, values.data(), values.size());
   return noise.squares(values.data(), output);
 }
 

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "perf/tool/collective.h"
+#include "perf/tool/memory_backend.h"
 #include "perf/tool/noise.h"
 #include "perf/tool/pattern.h"
-#include "perf/tool/site.h"
 
 namespace perf {
 
@@ -21,7 +21,7 @@ struct Case {
 class Rank {
  public:
   // `comm` is the caller's, and outlives this.
-  Rank(const Collective& collective, std::unique_ptr<Site> site, tutti_comm comm);
+  Rank(const Collective& collective, std::unique_ptr<MemoryBackend> backend, tutti_comm comm);
   ~Rank() { free(); }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
@@ -34,7 +34,7 @@ class Rank {
   void hide();
 
   const Position& at() const { return at_; }
-  Site& site() const { return *site_; }
+  MemoryBackend& backend() const { return *backend_; }
   tutti_comm comm() const { return comm_; }
 
   // Call of this rank in a case, valid until done_with().
@@ -57,7 +57,7 @@ class Rank {
   }
 
   const Collective& collective_;
-  const std::unique_ptr<Site> site_;
+  const std::unique_ptr<MemoryBackend> backend_;
   const tutti_comm comm_;
   Position at_;
   void* send_ = nullptr;

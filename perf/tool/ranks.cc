@@ -17,20 +17,20 @@ Ranks on_host(const Collective& collective, const Options& options, tutti_comm t
   tutti_comm view = nullptr;
   require(tutti_comm_with_options(threads, &forced.general, &view), "forcing the choice");
   Ranks ranks;
-  ranks.push_back(std::make_unique<Rank>(collective, host_site(options.memory), view));
+  ranks.push_back(std::make_unique<Rank>(collective, host_backend(options.memory), view));
   return ranks;
 }
 
 std::unique_ptr<Rank> on_gpu(const Collective& collective, const Options& options, const tutti_unique_id& id,
                              const Position& at) {
-  std::unique_ptr<Site> site = gpu_site(at.rank);
-  const std::string memory = site->memory();
+  std::unique_ptr<MemoryBackend> backend = gpu_backend(at.rank);
+  const std::string memory = backend->memory();
   CommOptions made(options);
   made.force(options);
   made.general.memory = memory.c_str();
   tutti_comm comm = nullptr;
   require(tutti_comm_create(&id, at.rank, at.ranks, &made.general, &comm), "creating the communicator");
-  return std::make_unique<Rank>(collective, std::move(site), comm);
+  return std::make_unique<Rank>(collective, std::move(backend), comm);
 }
 
 // Each in a thread of its own for as long as they join, since joining waits for all.
@@ -75,7 +75,7 @@ void end_ranks(Ranks& ranks, tutti_comm threads) {
   for (const auto& rank : ranks) rank->free();
   require(tutti_group_start(), "tutti_group_start");
   for (const auto& rank : ranks) {
-    if (rank->site().stream() != nullptr) require(tutti_comm_destroy(rank->comm()), "tutti_comm_destroy");
+    if (rank->backend().stream() != nullptr) require(tutti_comm_destroy(rank->comm()), "tutti_comm_destroy");
   }
   require(tutti_group_end(), "tutti_comm_destroy");
   ranks.clear();

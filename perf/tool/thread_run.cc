@@ -108,7 +108,7 @@ class ThreadRun {
       location.core = pinned.core;
       location.cores = pinned.cores;
       ::gethostname(location.host, sizeof location.host - 1);
-      std::snprintf(location.memory, sizeof location.memory, "%s", ranks_[i]->site().description().c_str());
+      std::snprintf(location.memory, sizeof location.memory, "%s", ranks_[i]->backend().description().c_str());
       const std::vector<RankLocation> of_threads = gather(location);
       for (std::size_t thread = 0; thread < of_threads.size(); ++thread)
         locations[thread * ranks_.size() + i] = of_threads[thread];
@@ -292,9 +292,9 @@ class ThreadRun {
   }
 
   std::unique_ptr<Replay> captured(std::uint32_t iterations, std::uint32_t calls) {
-    std::vector<Site*> sites;
-    for (const auto& rank : ranks_) sites.push_back(&rank->site());
-    return capture(sites, [&] {
+    std::vector<MemoryBackend*> backends;
+    for (const auto& rank : ranks_) backends.push_back(&rank->backend());
+    return capture(backends, [&] {
       for (std::uint32_t i = 0; i < iterations * calls; ++i) enqueue(options_.aggregated);
     });
   }

@@ -1,4 +1,4 @@
-// Where buffers lie and calls run: in the host's memory and the calling thread, or on a GPU and in a stream of it.
+// Memory of the buffers and stream of the calls: host memory and the calling thread, or memory and a stream of a GPU.
 #pragma once
 
 #include <functional>
@@ -12,25 +12,24 @@
 
 namespace perf {
 
-// One rank's. A thread at a time.
-class Site {
+// Belongs to one rank. Not thread-safe.
+class MemoryBackend {
  public:
-  virtual ~Site() = default;
+  virtual ~MemoryBackend() = default;
 
   virtual std::string memory() const = 0;       // Value of options.memory: "host", "cuda:0".
   virtual std::string description() const = 0;  // In the table: "host memory", "device 0 NVIDIA H200".
   virtual tutti_stream stream() const = 0;      // Null: calls block.
 
-  // Zeroed, and all there: no page of it is touched for the first time in a timed call.
+  // Returns zeroed memory. All its pages are touched, so that timed calls cause no page faults.
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void free(void* memory) = 0;
 
-  // A checked run's data, put there and compared where it lies; done when they return. These are for memory of the
-  // host.
+  // Fill and compare the data of checked runs in place, and return when that is done. By default for host memory.
   virtual void poison(void* memory, std::size_t bytes);
   virtual void fill(void* memory, const Pattern& pattern, int rank, std::size_t count);
   virtual std::uint64_t wrong(const void* memory, const Pattern& pattern, const Output& output);
-  // Between there and the program's own memory.
+  // Copy between the memory and the program's own memory.
   virtual void put(void* memory, const void* from, std::size_t bytes);
   virtual void get(const void* memory, void* to, std::size_t bytes);
 
@@ -45,13 +44,14 @@ class Replay {
   virtual void launch() = 0;
 };
 
-std::unique_ptr<Site> host_site(Memory memory);
+std::unique_ptr<MemoryBackend> host_backend(Memory memory);
 
-// On the GPU that falls to this rank: ranks take those of the process round-robin. Ends the program with a sentence
-// where there is none, or where the build knows none. CMake picks the file.
-std::unique_ptr<Site> gpu_site(int rank);
+// Returns a backend on the GPU of this rank. Ranks use the GPUs of the process round-robin. Ends the program with a
+// message if there is no GPU, or the build does not support GPUs. CMake selects the source file.
+std::unique_ptr<MemoryBackend> gpu_backend(int rank);
 
-// Captures what `calls` puts in the streams of these GPUs' sites, the first of which launches it.
-std::unique_ptr<Replay> capture(const std::vector<Site*>& sites, const std::function<void()>& calls);
+// Captures the work that `calls` enqueues in the streams of these GPUs' backends. The graph is launched in the stream
+// of the first one.
+std::unique_ptr<Replay> capture(const std::vector<MemoryBackend*>& backends, const std::function<void()>& calls);
 
 }  // namespace perf

@@ -6,7 +6,7 @@
 #include "perf/tool/fail.h"
 #include "perf/tool/gpu_check.h"
 #include "perf/tool/gpu_pattern.h"
-#include "perf/tool/site.h"
+#include "perf/tool/memory_backend.h"
 
 namespace perf {
 namespace {
@@ -21,9 +21,9 @@ int count_gpus() {
   return count;
 }
 
-class GpuSite final : public Site {
+class GpuBackend final : public MemoryBackend {
  public:
-  explicit GpuSite(int rank) {
+  explicit GpuBackend(int rank) {
     // Ranks that share a GPU wait for each other in streams, which must not share a hardware queue. No kernel may be
     // loaded meanwhile. CUDA reads both variables when it starts.
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -33,9 +33,9 @@ class GpuSite final : public Site {
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     pattern_ = std::make_unique<GpuPattern>(stream_);
   }
-  ~GpuSite() override { cudaStreamDestroy(stream_); }
-  GpuSite(const GpuSite&) = delete;
-  GpuSite& operator=(const GpuSite&) = delete;
+  ~GpuBackend() override { cudaStreamDestroy(stream_); }
+  GpuBackend(const GpuBackend&) = delete;
+  GpuBackend& operator=(const GpuBackend&) = delete;
 
   std::string memory() const override { return "cuda:" + std::to_string(device_); }
   std::string description() const override {
@@ -107,7 +107,7 @@ class GpuReplay final : public Replay {
   cudaStream_t stream_;
 };
 
-cudaStream_t stream_of(Site* site) { return static_cast<GpuSite*>(site)->cuda_stream(); }
+cudaStream_t stream_of(MemoryBackend* backend) { return static_cast<GpuBackend*>(backend)->cuda_stream(); }
 
 // Makes later work in `after` wait for the current work in `before`.
 void order(cudaStream_t before, cudaStream_t after) {
@@ -120,15 +120,15 @@ void order(cudaStream_t before, cudaStream_t after) {
 
 }  // namespace
 
-std::unique_ptr<Site> gpu_site(int rank) { return std::make_unique<GpuSite>(rank); }
+std::unique_ptr<MemoryBackend> gpu_backend(int rank) { return std::make_unique<GpuBackend>(rank); }
 
 // Captures one graph for all ranks of the thread: their streams fork from the first stream and join it again.
-std::unique_ptr<Replay> capture(const std::vector<Site*>& sites, const std::function<void()>& calls) {
-  cudaStream_t first = stream_of(sites.front());
+std::unique_ptr<Replay> capture(const std::vector<MemoryBackend*>& backends, const std::function<void()>& calls) {
+  cudaStream_t first = stream_of(backends.front());
   check(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  for (std::size_t i = 1; i < sites.size(); ++i) order(first, stream_of(sites[i]));
+  for (std::size_t i = 1; i < backends.size(); ++i) order(first, stream_of(backends[i]));
   calls();
-  for (std::size_t i = 1; i < sites.size(); ++i) order(stream_of(sites[i]), first);
+  for (std::size_t i = 1; i < backends.size(); ++i) order(stream_of(backends[i]), first);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   check(cudaStreamEndCapture(first, &graph), "cudaStreamEndCapture");

@@ -3,14 +3,14 @@
 #include <cstring>
 
 #include "perf/tool/fail.h"
-#include "perf/tool/site.h"
+#include "perf/tool/memory_backend.h"
 
 namespace perf {
 namespace {
 
-class HostSite final : public Site {
+class HostBackend final : public MemoryBackend {
  public:
-  explicit HostSite(Memory kind) : kind_(kind) {}
+  explicit HostBackend(Memory kind) : kind_(kind) {}
 
   std::string memory() const override { return "host"; }
   std::string description() const override { return kind_ == Memory::host ? "host memory" : "registered host memory"; }
@@ -45,19 +45,19 @@ class HostSite final : public Site {
 
 }  // namespace
 
-void Site::poison(void* memory, std::size_t bytes) { std::memset(memory, kPoison, bytes); }
+void MemoryBackend::poison(void* memory, std::size_t bytes) { std::memset(memory, kPoison, bytes); }
 
-void Site::fill(void* memory, const Pattern& pattern, int rank, std::size_t count) {
+void MemoryBackend::fill(void* memory, const Pattern& pattern, int rank, std::size_t count) {
   pattern.fill(memory, rank, 0, count);
 }
 
-std::uint64_t Site::wrong(const void* memory, const Pattern& pattern, const Output& output) {
+std::uint64_t MemoryBackend::wrong(const void* memory, const Pattern& pattern, const Output& output) {
   return pattern.wrong(memory, output);
 }
 
-void Site::put(void* memory, const void* from, std::size_t bytes) { std::memcpy(memory, from, bytes); }
-void Site::get(const void* memory, void* to, std::size_t bytes) { std::memcpy(to, memory, bytes); }
+void MemoryBackend::put(void* memory, const void* from, std::size_t bytes) { std::memcpy(memory, from, bytes); }
+void MemoryBackend::get(const void* memory, void* to, std::size_t bytes) { std::memcpy(to, memory, bytes); }
 
-std::unique_ptr<Site> host_site(Memory memory) { return std::make_unique<HostSite>(memory); }
+std::unique_ptr<MemoryBackend> host_backend(Memory memory) { return std::make_unique<HostBackend>(memory); }
 
 }  // namespace perf

@@ -1,6 +1,6 @@
-// Replaces perf/tool/gpu_site.cc: the GPU emulator, whose memory is the host's.
+// Replaces perf/tool/gpu_backend.cc: the GPU emulator, whose memory is the host's.
 #include "perf/tool/fail.h"
-#include "perf/tool/site.h"
+#include "perf/tool/memory_backend.h"
 #include "tests/executor/current_host_device.h"
 
 namespace perf {
@@ -13,12 +13,12 @@ void check(const tutti::Status& status) {
   if (!status.ok()) fail("the emulator of a GPU: %s", status.message().c_str());
 }
 
-class EmulatorSite final : public Site {
+class EmulatorBackend final : public MemoryBackend {
  public:
-  EmulatorSite() : stream_(current_host_device().make_stream()) {}
-  ~EmulatorSite() override { current_host_device().destroy_stream(stream_); }
-  EmulatorSite(const EmulatorSite&) = delete;
-  EmulatorSite& operator=(const EmulatorSite&) = delete;
+  EmulatorBackend() : stream_(current_host_device().make_stream()) {}
+  ~EmulatorBackend() override { current_host_device().destroy_stream(stream_); }
+  EmulatorBackend(const EmulatorBackend&) = delete;
+  EmulatorBackend& operator=(const EmulatorBackend&) = delete;
 
   std::string memory() const override { return "cuda:0"; }
   std::string description() const override { return "device 0 emulator"; }
@@ -43,7 +43,7 @@ class EmulatorReplay final : public Replay {
   DeviceStream stream_;
 };
 
-DeviceStream stream_of(Site* site) { return static_cast<EmulatorSite*>(site)->device_stream(); }
+DeviceStream stream_of(MemoryBackend* backend) { return static_cast<EmulatorBackend*>(backend)->device_stream(); }
 
 void order(DeviceStream before, DeviceStream after) {
   auto event = current_host_device().make_event();
@@ -53,14 +53,14 @@ void order(DeviceStream before, DeviceStream after) {
 
 }  // namespace
 
-std::unique_ptr<Site> gpu_site(int) { return std::make_unique<EmulatorSite>(); }
+std::unique_ptr<MemoryBackend> gpu_backend(int) { return std::make_unique<EmulatorBackend>(); }
 
-std::unique_ptr<Replay> capture(const std::vector<Site*>& sites, const std::function<void()>& calls) {
-  const DeviceStream first = stream_of(sites.front());
+std::unique_ptr<Replay> capture(const std::vector<MemoryBackend*>& backends, const std::function<void()>& calls) {
+  const DeviceStream first = stream_of(backends.front());
   check(current_host_device().stream_of(first).begin_capture(tutti::test::CaptureMode::thread_local_only));
-  for (std::size_t i = 1; i < sites.size(); ++i) order(first, stream_of(sites[i]));
+  for (std::size_t i = 1; i < backends.size(); ++i) order(first, stream_of(backends[i]));
   calls();
-  for (std::size_t i = 1; i < sites.size(); ++i) order(stream_of(sites[i]), first);
+  for (std::size_t i = 1; i < backends.size(); ++i) order(stream_of(backends[i]), first);
   auto graph = current_host_device().stream_of(first).end_capture();
   if (!graph.ok()) check(std::move(graph).status());
   return std::make_unique<EmulatorReplay>(std::move(graph).value(), first);
