@@ -3,7 +3,7 @@
 
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
-#include "tests/plan/referee.h"
+#include "tests/plan/reference_interpreter.h"
 
 namespace tutti::test {
 namespace {
@@ -66,7 +66,7 @@ TEST_P(Hierarchical, ComputesCorrectResults) {
         const Result<Proof> proof = verify(plans, loop);
         ASSERT_TRUE(proof.ok());
         loop.slots = proof.value().slots;
-        const RefereeResult result = referee_run(plans, loop, ++seed);
+        const ReferenceResult result = run_reference(plans, loop, ++seed);
         EXPECT_TRUE(result.ok) << describe(problem) << " seed " << seed << ": " << result.text;
       }
     }
@@ -138,7 +138,7 @@ TEST_P(MultiHostAlgorithms, VerifyEvenAndUnevenGroups) {
         EXPECT_LE(proof.value().slots, 4U)
             << describe(problem);  // The number of slots that lanes of a communicator have.
         loop.slots = proof.value().slots;
-        const RefereeResult result = referee_run(executed, loop, ++seed);
+        const ReferenceResult result = run_reference(executed, loop, ++seed);
         EXPECT_TRUE(result.ok) << describe(problem) << " seed " << seed << ": " << result.text;
       }
     }

@@ -1,7 +1,7 @@
 // The reference interpreter computes correct results for all plans that the verifier accepts, with random schedules.
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
-#include "tests/plan/referee.h"
+#include "tests/plan/reference_interpreter.h"
 
 namespace tutti::test {
 namespace {
@@ -23,7 +23,7 @@ class Schedules : public testing::TestWithParam<cases::Entry> {
       loop.slots = proof.value().slots;
       if (!suffices(proof.value(), loop)) continue;  // Slices of a round would mix its messages.
       for (int i = 0; i < 4; ++i) {
-        const RefereeResult result = referee_run(plans, loop, ++seed_);
+        const ReferenceResult result = run_reference(plans, loop, ++seed_);
         ASSERT_TRUE(result.ok) << "chunks " << loop.chunks << " skew " << loop.skew << " slots " << loop.slots
                                << " longest " << loop.longest << " seed " << seed_ << ": " << result.text;
       }
@@ -60,7 +60,7 @@ TEST_P(Schedules, ComputeCorrectResults_WhenOnlySomeRanksAreInPlace) {
         fuse(plans.back());
       }
       for (int i = 0; i < 4; ++i) {
-        const RefereeResult result = referee_run(plans, {.chunks = 2, .slots = 3}, ++seed_);
+        const ReferenceResult result = run_reference(plans, {.chunks = 2, .slots = 3}, ++seed_);
         ASSERT_TRUE(result.ok) << "seed " << seed_ << ": " << result.text;
       }
     }

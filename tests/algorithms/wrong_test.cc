@@ -3,7 +3,7 @@
 #include "algorithms/ranges.h"
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
-#include "tests/plan/referee.h"
+#include "tests/plan/reference_interpreter.h"
 
 namespace tutti::test {
 namespace {
@@ -37,7 +37,7 @@ std::string error_of(const Algorithm& algorithm, Collective collective, bool in_
       emit_plans(algorithm, {.collective = collective, .ranks = kRanks, .in_place = in_place, .groups = {}});
   bool seen_wrong = false;
   for (std::uint64_t seed = 0; seed < 100 && !seen_wrong; ++seed) {
-    seen_wrong = !referee_run(plans, {.slots = 4}, seed).ok;
+    seen_wrong = !run_reference(plans, {.slots = 4}, seed).ok;
   }
   EXPECT_TRUE(seen_wrong) << "right in all schedules";
   return verify(plans).status().message();

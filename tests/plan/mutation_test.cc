@@ -7,7 +7,7 @@
 #include "src/plan/print.h"
 #include "src/plan/verify.h"
 #include "tests/plan/mutants.h"
-#include "tests/plan/referee.h"
+#include "tests/plan/reference_interpreter.h"
 #include "tests/plan/samples.h"
 
 namespace tutti::test {
@@ -63,7 +63,7 @@ std::vector<Subject> subjects() {
 std::string fault(std::span<const Plan> plans, Loop loop, std::uint32_t slots) {
   loop.slots = slots;
   for (std::uint64_t seed = 0; seed < kSchedules; ++seed) {
-    const RefereeResult result = referee_run(plans, loop, seed);
+    const ReferenceResult result = run_reference(plans, loop, seed);
     if (!result.ok) return result.text;
   }
   return "";

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/plan/referee.h"
+#include "tests/plan/reference_interpreter.h"
 #include "tests/plan/samples.h"
 
 namespace tutti::test {
@@ -252,7 +252,7 @@ TEST(Verifier, AcceptsScratchOfLaterStages_WhenChunksOverlap) {
   for (const StageOrder order : {StageOrder::latest_first, StageOrder::earliest_first}) {
     const Loop loop{.chunks = 9, .skew = 2, .order = order, .slots = 1};
     EXPECT_EQ(failure(plans, loop), "");
-    EXPECT_EQ(referee_run(plans, loop, 1).text, "");
+    EXPECT_EQ(run_reference(plans, loop, 1).text, "");
   }
 }
 

@@ -1,4 +1,4 @@
-#include "tests/plan/referee.h"
+#include "tests/plan/reference_interpreter.h"
 
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ const MappedAllReduce kMapped;
 
 std::string first_error(std::span<const Plan> plans, const Loop& loop = {}) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    const RefereeResult result = referee_run(plans, loop, seed);
+    const ReferenceResult result = run_reference(plans, loop, seed);
     if (!result.ok) return "seed " + std::to_string(seed) + ": " + result.text;
   }
   return "";

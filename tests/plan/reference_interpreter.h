@@ -11,7 +11,7 @@
 
 namespace tutti::test {
 
-struct RefereeResult {
+struct ReferenceResult {
   bool ok = true;
   std::string text;  // First error and its location; empty if ok.
 };
@@ -23,6 +23,6 @@ struct RefereeResult {
 // - Reductions scale values read from the input (like pre-multiplied sums) and results of complete folds (like
 //   averages), so each must happen exactly once. Hashes of expressions show whether ranks have equal bits. The result
 //   holds for one schedule only, so tests need many seeds.
-RefereeResult referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
+ReferenceResult run_reference(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed);
 
 }  // namespace tutti::test

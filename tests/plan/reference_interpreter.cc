@@ -1,4 +1,4 @@
-#include "tests/plan/referee.h"
+#include "tests/plan/reference_interpreter.h"
 
 #include <algorithm>
 #include <deque>
@@ -43,9 +43,9 @@ struct Process {
   std::vector<Value> accumulator;
 };
 
-class Referee {
+class ReferenceInterpreter {
  public:
-  Referee(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
+  ReferenceInterpreter(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
       : plans_(plans), loop_(loop), random_(seed), callers_(plans, loop, random_()) {
     for (Rank rank = 0; rank < plans_.size(); ++rank) {
       Process& process = processes_.emplace_back(rank);
@@ -55,7 +55,7 @@ class Referee {
     slot_elements_ = (longest_message() + loop.longest - 1) / loop.longest;
   }
 
-  RefereeResult run() {
+  ReferenceResult run() {
     bool can_go_on = true;
     while (text_.empty() && can_go_on) can_go_on = advance_somebody();
     if (text_.empty()) judge_the_end();
@@ -312,8 +312,8 @@ class Referee {
 
 }  // namespace
 
-RefereeResult referee_run(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed) {
-  return Referee(plans, loop, seed).run();
+ReferenceResult run_reference(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed) {
+  return ReferenceInterpreter(plans, loop, seed).run();
 }
 
 }  // namespace tutti::test
