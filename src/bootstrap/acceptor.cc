@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kHandshakeMs = 2000;
 constexpr std::int64_t kIdleHandshakeMs = 500;  // Ranks complete a handshake much faster.
 constexpr std::int64_t kRetryMs = 100;
-constexpr std::size_t kMaxStrangers = 512;
+constexpr std::size_t kMaxUnauthenticated = 512;
 constexpr int kAcceptedAtOnce = 64;
 
 // True if the other end of a unix socket belongs to the user of this process. TCP connections rely on the secret alone.
@@ -98,7 +98,7 @@ Result<bool> Acceptor::advance(Pending& pending) {
 
 Status Acceptor::accept(const Listener& listener) {
   for (int i = 0; i < kAcceptedAtOnce; ++i) {
-    if (pending_.size() >= kMaxStrangers + ranks_) drop_oldest();
+    if (pending_.size() >= kMaxUnauthenticated + ranks_) drop_oldest();
     Result<std::optional<Socket>> accepted = accept_socket(listener.socket);
     if (!accepted.ok()) {
       const bool again = TUTTI_TRY(make_room(std::move(accepted).status()));

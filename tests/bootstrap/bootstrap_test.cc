@@ -247,13 +247,13 @@ TEST(Bootstrap, StopsWaiting_WhenAborted) {
 TEST(Bootstrap, IgnoresUnauthenticatedClients) {
   const Meeting point;
   const UniqueId id = point.id();
-  std::vector<Socket> strangers;
+  std::vector<Socket> clients;
   for (int i = 0; i < 40; ++i) {
-    Result<Socket> stranger = connect_to({id.address, "", SOCK_STREAM});
-    ASSERT_TRUE(stranger.ok());
+    Result<Socket> client = connect_to({id.address, "", SOCK_STREAM});
+    ASSERT_TRUE(client.ok());
     const std::string_view text = i % 3 == 0 ? "" : i % 3 == 1 ? "TiH" : "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
-    if (!text.empty()) (void)!::send(stranger.value().get(), text.data(), text.size(), MSG_NOSIGNAL);
-    strangers.push_back(std::move(stranger).value());
+    if (!text.empty()) (void)!::send(client.value().get(), text.data(), text.size(), MSG_NOSIGNAL);
+    clients.push_back(std::move(client).value());
   }
   Processes processes;
   for (Rank rank = 0; rank < 4; ++rank) processes.start([=] { return join_and_exchange(id, rank, 4); });
@@ -263,8 +263,8 @@ TEST(Bootstrap, IgnoresUnauthenticatedClients) {
 TEST(Bootstrap, SurvivesFloodOfSilentConnections) {
   const Meeting point;
   const UniqueId id = point.id();
-  std::vector<Socket> strangers;
-  for (int i = 0; i < 900; ++i) strangers.push_back(connect_to({id.address, "", SOCK_STREAM}).value());
+  std::vector<Socket> clients;
+  for (int i = 0; i < 900; ++i) clients.push_back(connect_to({id.address, "", SOCK_STREAM}).value());
   EXPECT_EQ(join_and_exchange(id, 0, 1), "ok");
 }
 

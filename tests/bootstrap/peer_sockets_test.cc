@@ -313,16 +313,17 @@ TEST(PeerSockets, Fail_WhenRankDies) {
   }
 }
 
-std::vector<Socket> strangers;
+std::vector<Socket> unauthenticated_clients;
 
-void call_as_strangers(std::string_view endpoint) {
+void call_as_unauthenticated_clients(std::string_view endpoint) {
   const std::size_t colon = endpoint.find(':');
   Address address = loopback_address();
   address.port = static_cast<std::uint16_t>(std::stoi(std::string(endpoint.substr(colon + 1))));
   for (int i = 0; i < 40; ++i) {
-    strangers.push_back(connect_to({address, "", SOCK_STREAM}).value());
+    unauthenticated_clients.push_back(connect_to({address, "", SOCK_STREAM}).value());
     const std::string_view text = i % 3 == 0 ? "" : i % 3 == 1 ? "TiH" : "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
-    if (!text.empty() && ::send(strangers.back().get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) std::abort();
+    if (!text.empty() && ::send(unauthenticated_clients.back().get(), text.data(), text.size(), MSG_NOSIGNAL) < 0)
+      std::abort();
   }
 }
 
@@ -332,8 +333,8 @@ TEST(PeerSockets, IgnoreUnauthenticatedClients) {
   Processes processes;
   for (const Rank rank : {1, 2}) processes.start([=] { return join_and(talk, id, rank_of(rank, 3)); });
   processes.start([&] {
-    const std::string text = join_distracted(kListens, call_as_strangers, id, rank_of(0, 3));
-    return strangers.size() == 40 ? text : "no strangers came";
+    const std::string text = join_distracted(kListens, call_as_unauthenticated_clients, id, rank_of(0, 3));
+    return unauthenticated_clients.size() == 40 ? text : "not all clients have called";
   });
   for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ok");
 }

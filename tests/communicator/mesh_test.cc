@@ -188,8 +188,8 @@ TEST(Contact, Ends_WithAbandonedProposal) {
 }
 
 // A mesh whose peer is the test itself, which violates the protocol.
-struct Stranger {
-  Stranger() {
+struct MaliciousMeshPeer {
+  MaliciousMeshPeer() {
     auto pair = std::move(open_socket_pair(SOCK_SEQPACKET)).value();
     std::vector<Contact> contacts(2);
     contacts[1] = Contact(std::move(pair.first));
@@ -222,37 +222,37 @@ struct Stranger {
 
 TEST(Mesh, RejectsFrame_WithoutItsDescriptor) {
   for (const FrameKind kind : {FrameKind::board, FrameKind::region, FrameKind::socket}) {
-    Stranger stranger;
-    stranger.send(frame_of(kind), sizeof(Frame), {});
-    EXPECT_EQ(stranger.refusal(), "rank 1 sent a control message without its descriptor");
+    MaliciousMeshPeer peer;
+    peer.send(frame_of(kind), sizeof(Frame), {});
+    EXPECT_EQ(peer.refusal(), "rank 1 sent a control message without its descriptor");
   }
 }
 
 TEST(Mesh, ClosesUnexpectedDescriptors) {
   for (const std::size_t count : {2, 3, 5}) {
-    Stranger stranger;
+    MaliciousMeshPeer peer;
     std::vector<Pipe> pipes(count);
     std::vector<int> descriptors;
     for (const Pipe& pipe : pipes) descriptors.push_back(pipe.writing.get());
-    stranger.send(frame_of(FrameKind::board), sizeof(Frame), descriptors);
+    peer.send(frame_of(FrameKind::board), sizeof(Frame), descriptors);
     for (Pipe& pipe : pipes) pipe.writing.reset();
-    EXPECT_EQ(stranger.refusal(), "rank 1 sent several descriptors with one control message");
+    EXPECT_EQ(peer.refusal(), "rank 1 sent several descriptors with one control message");
     for (const Pipe& pipe : pipes) EXPECT_TRUE(ended(pipe));
   }
 }
 
 TEST(Mesh, RejectsFramesOfOtherSizes) {
   Frame frame = frame_of(FrameKind::lane);
-  Stranger stranger;
-  stranger.send(frame, sizeof frame - 1, {});
-  EXPECT_NE(stranger.refusal().find("another version of tutti"), std::string::npos);
+  MaliciousMeshPeer peer;
+  peer.send(frame, sizeof frame - 1, {});
+  EXPECT_NE(peer.refusal().find("another version of tutti"), std::string::npos);
   frame.bytes = frame.payload.size() + 1;
-  stranger.send(frame, sizeof frame, {});
-  EXPECT_NE(stranger.refusal().find("another version of tutti"), std::string::npos);
+  peer.send(frame, sizeof frame, {});
+  EXPECT_NE(peer.refusal().find("another version of tutti"), std::string::npos);
   frame = frame_of(FrameKind::goodbye);
   frame.version = 2;
-  stranger.send(frame, sizeof frame, {});
-  EXPECT_NE(stranger.refusal().find("another version of tutti"), std::string::npos);
+  peer.send(frame, sizeof frame, {});
+  EXPECT_NE(peer.refusal().find("another version of tutti"), std::string::npos);
 }
 
 TEST(Socket, IsInvalid_WithoutDescriptor) { EXPECT_FALSE(adopt_socket(-1)); }

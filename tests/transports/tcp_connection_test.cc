@@ -27,7 +27,7 @@ class TcpMaliciousPeer : public testing::Test {
   TcpMaliciousPeer() {
     auto [first, second] = loopback_pair();
     victim = std::make_unique<TcpConnection>(std::move(first), false, "here");
-    stranger = std::move(second);
+    peer = std::move(second);
   }
   void send_frame(TcpFrameHeader header, const std::vector<std::byte>& payload = {}, bool honest = true) {
     header.bytes = header.bytes == 0 ? static_cast<std::uint32_t>(payload.size()) : header.bytes;
@@ -35,7 +35,7 @@ class TcpMaliciousPeer : public testing::Test {
     std::vector<std::byte> bytes(sizeof header + payload.size());
     std::memcpy(bytes.data(), &header, sizeof header);
     if (!payload.empty()) std::memcpy(bytes.data() + sizeof header, payload.data(), payload.size());
-    ASSERT_EQ(::send(stranger.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
+    ASSERT_EQ(::send(peer.get(), bytes.data(), bytes.size(), 0), static_cast<ssize_t>(bytes.size()));
   }
   void notify_lane(const LaneSpec& lane, std::uint32_t number) {
     TcpFrameHeader header;
@@ -52,7 +52,7 @@ class TcpMaliciousPeer : public testing::Test {
     EXPECT_NE(victim->reason().find(why), std::string::npos) << victim->reason();
   }
   std::unique_ptr<TcpConnection> victim;
-  Socket stranger;
+  Socket peer;
 };
 
 TEST_F(TcpMaliciousPeer, CannotSendDamagedHeader) {
@@ -119,7 +119,7 @@ TEST_F(TcpMaliciousPeer, MaySendRandomData) {
   for (int iteration = 0; iteration < 200; ++iteration) {
     auto [first, second] = loopback_pair();
     victim = std::make_unique<TcpConnection>(std::move(first), false, "here");
-    stranger = std::move(second);
+    peer = std::move(second);
     (void)victim->open(0, spec(1, 4096), LaneEnd::writer).ok();
     notify_lane(spec(static_cast<std::uint16_t>(random() % 3), 4096), random() % 2);
     for (int i = 0; i < 10 && !victim->lost(); ++i) {

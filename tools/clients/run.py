@@ -155,7 +155,7 @@ def lookup_claims(client, library, found):
     ours = {function for _, function, answered in found if answered == library}
     if not client.files:  # The client looks functions up by name, including some of later versions that are missing.
         yield f"looks up functions of NCCL by name, and finds {len(ours)} in this libnccl.so.2", bool(ours)
-    others = symbols.strangers(found, library)
+    others = symbols.foreign_bindings(found, library)
     yield ("no function of NCCL was bound to another library"
            + (f": {some({f'{function} to {answered}' for _, function, answered in others})}" if others else ""), not others)
 

@@ -27,7 +27,7 @@ def bindings(report):
     return found
 
 
-def strangers(found, library):
+def foreign_bindings(found, library):
     """Returns the bindings to other libraries than `library`. Ignores bindings of another libnccl that is loaded: it binds
     its functions to itself."""
     return {one for one in found if one[2] != library and not os.path.basename(one[0]).startswith("libnccl.")}

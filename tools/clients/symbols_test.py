@@ -21,7 +21,7 @@ class Bindings(unittest.TestCase):
     def test_to_another_library_are_told_from_what_that_library_asks_itself(self):
         found = symbols.bindings([line(TORCH, OURS, "ncclSend"), line(TORCH, NVIDIAS, "ncclRecv"),
                                   line(NVIDIAS, NVIDIAS, "ncclGetVersion"), line(NVIDIAS, OURS, "ncclRecv")])
-        self.assertEqual(symbols.strangers(found, OURS), {(TORCH, "ncclRecv", NVIDIAS)})
+        self.assertEqual(symbols.foreign_bindings(found, OURS), {(TORCH, "ncclRecv", NVIDIAS)})
 
 
 if __name__ == "__main__":
