@@ -44,17 +44,17 @@ std::vector<std::string> join(Rank ranks, const std::function<std::string(Bootst
 }
 
 // Record by which a rank announces the topology of its host, which it sends afterwards.
-struct Sight {
-  std::array<std::uint8_t, 24> digest{};
+struct TopologyDigest {
+  std::array<std::uint8_t, 24> hash{};
   std::uint64_t bytes = 0;
 };
 
 // Acts as rank 1 of two, and sends `view` as its topology. Returns the outcome on which both ranks agree.
 std::string notify(Bootstrap& bootstrap, std::string view) {
-  std::vector<Sight> sights(bootstrap.ranks());
-  sights[1] = {{1}, view.size()};
-  TUTTI_ASSERT(bootstrap.all_gather(std::as_writable_bytes(std::span(sights)), sizeof(Sight), watch()).ok());
-  std::string theirs(sights[0].bytes, 0);
+  std::vector<TopologyDigest> digests(bootstrap.ranks());
+  digests[1] = {{1}, view.size()};
+  TUTTI_ASSERT(bootstrap.all_gather(std::as_writable_bytes(std::span(digests)), sizeof(TopologyDigest), watch()).ok());
+  std::string theirs(digests[0].bytes, 0);
   TUTTI_ASSERT(bootstrap.broadcast(0, std::as_writable_bytes(std::span(theirs)), watch()).ok());
   TUTTI_ASSERT(bootstrap.broadcast(1, std::as_writable_bytes(std::span(view)), watch()).ok());
   const Status agreed = bootstrap.agree({}, watch());

@@ -18,13 +18,13 @@ namespace tutti {
 namespace {
 
 // Digest of a host's topology from its first rank, by which ranks recognize identical hosts. Plain data of fixed width.
-struct Sight {
-  std::array<std::uint8_t, 24> digest{};
+struct TopologyDigest {
+  std::array<std::uint8_t, 24> hash{};
   std::uint64_t bytes = 0;  // Size of the packed topology; 0: unknown.
 
-  auto operator<=>(const Sight&) const = default;
+  auto operator<=>(const TopologyDigest&) const = default;
 };
-static_assert(sizeof(Sight) == 32);
+static_assert(sizeof(TopologyDigest) == 32);
 
 Hosts hosts_of(const Bootstrap& bootstrap) {
   std::map<std::array<std::uint8_t, 16>, Rank> numbers, machines;
@@ -55,12 +55,12 @@ std::string packed_view(const std::string& gpu) {
   return "";
 }
 
-Sight sight_of(const std::string& view) {
-  Sight sight;
-  sight.bytes = view.size();
+TopologyDigest digest_of(const std::string& view) {
+  TopologyDigest made;
+  made.bytes = view.size();
   const Digest whole = digest({}, {std::as_bytes(std::span(view))});
-  std::copy_n(whole.begin(), sight.digest.size(), sight.digest.begin());
-  return sight;
+  std::copy_n(whole.begin(), made.hash.size(), made.hash.begin());
+  return made;
 }
 
 void dump(const MergedTopology& merged) {
@@ -79,21 +79,21 @@ Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch) {
                                   [](const Location& location) { return location.wants_topology != 0; });
   if (!wanted) return hosts;
   const std::string view = leaders[self] == self ? packed_view(gpu_of(hosts.location(self))) : std::string();
-  std::vector<Sight> sights(bootstrap.ranks());
-  if (!view.empty()) sights[self] = sight_of(view);
-  TUTTI_CHECK_OK(bootstrap.all_gather(std::as_writable_bytes(std::span(sights)), sizeof(Sight), watch));
-  std::map<Sight, Topology> known;
+  std::vector<TopologyDigest> digests(bootstrap.ranks());
+  if (!view.empty()) digests[self] = digest_of(view);
+  TUTTI_CHECK_OK(bootstrap.all_gather(std::as_writable_bytes(std::span(digests)), sizeof(TopologyDigest), watch));
+  std::map<TopologyDigest, Topology> known;
   TopologyMerger merger;
   for (Rank rank = 0; rank < bootstrap.ranks(); ++rank) {
     if (leaders[rank] != rank) continue;
-    const Sight& sight = sights[rank];
+    const TopologyDigest& digest = digests[rank];
     const std::string name = hostname_of(bootstrap.peer(rank));
-    if (sight.bytes > 0 && sight.bytes <= kMaxBroadcastBytes && !known.contains(sight)) {
-      std::string reported = rank == self ? view : std::string(sight.bytes, '\0');
+    if (digest.bytes > 0 && digest.bytes <= kMaxBroadcastBytes && !known.contains(digest)) {
+      std::string reported = rank == self ? view : std::string(digest.bytes, '\0');
       TUTTI_CHECK_OK(bootstrap.broadcast(rank, std::as_writable_bytes(std::span(reported)), watch));
-      known[sight] = TUTTI_TRY(unpacked(reported, "reading the topology of rank " + std::to_string(rank)));
+      known[digest] = TUTTI_TRY(unpacked(reported, "reading the topology of rank " + std::to_string(rank)));
     }
-    merger.add(name, known[sight]);
+    merger.add(name, known[digest]);
   }
   auto merged = std::make_shared<const MergedTopology>(merger.take());
   if (self == 0) dump(*merged);
