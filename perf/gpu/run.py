@@ -193,15 +193,16 @@ def measure_collectives(run, copied, found):
     add("all_reduce, 8 ranks, predicted", "all_reduce", 8, *table, environment={"TUTTI_TUNE": "0"})
     # Autotuning needs calls that are enqueued after the previous ones have completed, like the checked calls of the
     # tool. Timed calls are all enqueued ahead.
-    learning = {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": run.fresh("tuned")}
+    autotuning = {"TUTTI_TUNE": "1", "TUTTI_TUNE_FILE": run.fresh("tuned")}
     tuned = run.perf("all_reduce, 8 ranks, autotuning", "all_reduce_perf", "--memory", "cuda", *table, "-n", 1,
-                     "-c", CHECKS_OF_A_TRIAL, environment=learning)
+                     "-c", CHECKS_OF_A_TRIAL, environment=autotuning)
     if tuned is not None:
-        add("all_reduce, 8 ranks, autotuned", "all_reduce", 8, *table, environment=learning)
-    for wire in ("int8", "bf16"):
-        narrow = ("-g", 8, "--algorithm", "two_shot", "--compress", wire)
-        add(f"all_reduce, 8 ranks in {wire}", "all_reduce", 8, *narrow, "-b", 64 << 10, "-e", MIB, "-f", 4)
-        add(f"all_reduce, 8 ranks in {wire}, large", "all_reduce", 8, *narrow, "-b", 16 * MIB, "-e", 64 * MIB, "-f", 4)
+        add("all_reduce, 8 ranks, autotuned", "all_reduce", 8, *table, environment=autotuning)
+    for compression in ("int8", "bf16"):
+        compressed = ("-g", 8, "--algorithm", "two_shot", "--compress", compression)
+        add(f"all_reduce, 8 ranks in {compression}", "all_reduce", 8, *compressed, "-b", 64 << 10, "-e", MIB, "-f", 4)
+        add(f"all_reduce, 8 ranks in {compression}, large", "all_reduce", 8, *compressed, "-b", 16 * MIB, "-e", 64 * MIB,
+            "-f", 4)
     add("all_reduce, 8 ranks, raw lanes, large", "all_reduce", 8, "-g", 8, "-b", 16 * MIB, "-e", 256 * MIB, "-f", 4,
         "--algorithm", "two_shot", "--protocol", "Simple")
     add("all_reduce, 2 processes", "all_reduce", 2, "--ranks", 2, "-b", 1024, "-e", MIB, "-f", 32, "-n", 5, "-w", 1,

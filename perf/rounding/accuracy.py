@@ -91,11 +91,11 @@ def main():
     cells = [cell for asked in parts for cell in measure(options.build, asked, options.seed)]
     seconds = time.monotonic() - begin
     print(tables.summary(cells))
-    complaints = judge.judge(cells)
-    for complaint in complaints:
-        print(f"FAILED  {complaint}")
-    print(f"{len(cells)} cells in {seconds:.0f} s, {len(complaints)} complaints")
-    if complaints:
+    errors = judge.judge(cells)
+    for error in errors:
+        print(f"FAILED  {error}")
+    print(f"{len(cells)} cells in {seconds:.0f} s, {len(errors)} errors")
+    if errors:
         return 1
     if parts is FULL:
         store(cells, options.seed, seconds)

@@ -27,7 +27,7 @@ def most(cell):
     return room * math.hypot(one * growth, cell["type_error"])
 
 
-def complaints_of_error(cell):
+def violations_by_error(cell):
     if overflows(cell) or cell["data"] == "not_finite":
         return
     if any(cell[name] is None for name in ("error", "error_of_terms", "input_error", "output_error")):
@@ -47,7 +47,7 @@ def complaints_of_error(cell):
             yield f"the error is {error:.3g}, but the maximum is {most(cell):.3g}"
 
 
-def complaints(cell):
+def violations(cell):
     """Yields a message for each violation."""
     if cell["identical"] is False:
         yield "ranks have different bits"
@@ -63,7 +63,7 @@ def complaints(cell):
         yield f"{cell['stray']} numbers became NaN or infinite"
     if overflows(cell) and not cell["stray"]:
         yield "numbers beyond the range of the format did not become infinite"
-    yield from complaints_of_error(cell)
+    yield from violations_by_error(cell)
 
 
 def title(cell):
@@ -83,7 +83,7 @@ def two_shots(cells):
 
 def judge(cells):
     """Returns the messages of all violations."""
-    found = [f"{title(cell)}: {complaint}" for cell in cells for complaint in complaints(cell)]
+    found = [f"{title(cell)}: {violation}" for cell in cells for violation in violations(cell)]
     for cell in cells:
         target = TARGETS.get(cell["format"])
         if (cell["algorithm"], cell["data"], cell["collective"]) == ("two_shot", "gaussian", "all_reduce") and target \

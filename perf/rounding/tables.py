@@ -102,10 +102,10 @@ def ratio(cell):
 def grid(cells, name, values, text):
     """Returns a row for each format, with a column for each value; empty cells were not measured."""
     rows = []
-    for wire in FORMATS:
-        found = {cell[name]: cell for cell in cells if cell["format"] == wire}
+    for compression in FORMATS:
+        found = {cell[name]: cell for cell in cells if cell["format"] == compression}
         if found:
-            rows.append([f"`{wire}`"] + [text(found[value]) if value in found else "" for value in values])
+            rows.append([f"`{compression}`"] + [text(found[value]) if value in found else "" for value in values])
     return rows
 
 

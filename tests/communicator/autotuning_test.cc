@@ -58,7 +58,7 @@ Case open_case(Collective collective, Rank ranks) {
     const auto all = candidates_of(test);
     if (all.size() > 1 && all[1].predicted_us < 1.9 * all[0].predicted_us) return test;
   }
-  ADD_FAILURE() << "there is nothing to learn of " << name(collective) << " of " << ranks << " ranks";
+  ADD_FAILURE() << "no size of " << name(collective) << " of " << ranks << " ranks has several candidates";
   return case_of(collective, ranks, 100);
 }
 
@@ -349,7 +349,7 @@ TEST(Autotuning, SavesResult) {
   const Case copy = open_case(Collective::all_gather, 3);
   Communicators ranks = make_ranks(3, options);
   const auto ways = run_often(ranks, copy, longest(candidates_of(copy)) + 1, options);
-  ASSERT_GT(distinct(ways).size(), 1U) << "there was nothing to learn";
+  ASSERT_GT(distinct(ways).size(), 1U) << "all calls ran the same candidate";
   leave(ranks);
   auto cache = read_tune_cache(folder.file());
   ASSERT_TRUE(cache.ok()) << std::move(cache).status().message();

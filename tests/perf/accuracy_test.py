@@ -30,62 +30,62 @@ def accuracy(*arguments):
 
 
 class Judgement(unittest.TestCase):
-    def assert_complaint(self, words, *cells):
+    def assert_error(self, words, *cells):
         found = judge.judge(list(cells))
         self.assertEqual(len(found), 1, found)
         self.assertIn(words, found[0])
 
     def test_reports_missing_numbers(self):
         for name in ("error", "input_error", "output_error"):
-            self.assert_complaint("is not a number", cell(**{name: None}))
-        self.assert_complaint("is not a number", cell(data="student", error=None))
+            self.assert_error("is not a number", cell(**{name: None}))
+        self.assert_error("is not a number", cell(data="student", error=None))
 
     def test_accepts_expected_results(self):
         ring = {"algorithm": "ring", "ranks": 64, "error": 0.0369, "expected": 0.0369}
         self.assertEqual(judge.judge([cell(), cell(**ring), cell(identical=None, idempotent=None)]), [])
 
     def test_limits_errors_to_expected(self):
-        self.assert_complaint("times the expected error", cell(format="int8_b32", error=0.0089 * 1.11))
-        self.assert_complaint("times the expected error", cell(error=0.0089 * 0.89))
+        self.assert_error("times the expected error", cell(format="int8_b32", error=0.0089 * 1.11))
+        self.assert_error("times the expected error", cell(error=0.0089 * 0.89))
         self.assertEqual(judge.judge([cell(format="mxfp8", ranks=256, error=0.0089 * 1.3)]), [])
 
     def test_detects_truncating_format(self):
         # Truncation with a step of 0.02 has the same error as unbiased rounding, but a bias.
-        self.assert_complaint("the mean error", cell(bias=-0.003))
+        self.assert_error("the mean error", cell(bias=-0.003))
 
     def test_checks_targets_of_two_shot(self):
-        self.assert_complaint("but the target is 1.0%", cell(error=0.0101, expected=0.0101))
+        self.assert_error("but the target is 1.0%", cell(error=0.0101, expected=0.0101))
         self.assertEqual(judge.judge([cell(algorithm="ring", error=0.0101, expected=0.0101)]), [])
 
     def test_checks_error_growth_of_two_shot(self):
         ranks = lambda n, error: cell(ranks=n, error=error, expected=error)
         self.assertEqual(judge.judge([ranks(8, 0.0089), ranks(64, 0.00915)]), [])
-        self.assert_complaint("grows 1.067 times", ranks(8, 0.0089), ranks(64, 0.0095))
+        self.assert_error("grows 1.067 times", ranks(8, 0.0089), ranks(64, 0.0095))
 
     def test_requires_same_bits_on_all_ranks(self):
-        self.assert_complaint("ranks have different bits", cell(identical=False))
-        self.assert_complaint("depend on the order", cell(repeated=False))
-        self.assert_complaint("changes if it is encoded again", cell(idempotent=False))
+        self.assert_error("ranks have different bits", cell(identical=False))
+        self.assert_error("depend on the order", cell(repeated=False))
+        self.assert_error("changes if it is encoded again", cell(idempotent=False))
 
     def test_requires_non_finite_values_to_survive(self):
-        self.assert_complaint("elements became numbers", cell(data="not_finite", lost=1))
-        self.assert_complaint("another special value", cell(data="not_finite", wrong=1))
-        self.assert_complaint("numbers became", cell(data="not_finite", stray=1))
+        self.assert_error("elements became numbers", cell(data="not_finite", lost=1))
+        self.assert_error("another special value", cell(data="not_finite", wrong=1))
+        self.assert_error("numbers became", cell(data="not_finite", stray=1))
         self.assertEqual(judge.judge([cell(data="not_finite", spoilt=5, error=None)]), [])
 
     def test_accepts_values_without_representation(self):
         self.assertEqual(judge.judge([cell(data="largest", format="bf16", error=None, stray=9)]), [])
-        self.assert_complaint("did not become infinite", cell(data="largest", format="fp16", error=0))
-        self.assert_complaint("numbers became", cell(data="largest", format="int8", stray=9))
+        self.assert_error("did not become infinite", cell(data="largest", format="fp16", error=0))
+        self.assert_error("numbers became", cell(data="largest", format="int8", stray=9))
 
     def test_compares_other_data_with_rounding_of_same_numbers(self):
-        self.assert_complaint("the maximum is", cell(data="student", error=0.0115, error_of_terms=0.0115))
+        self.assert_error("the maximum is", cell(data="student", error=0.0115, error_of_terms=0.0115))
         self.assertEqual(judge.judge([cell(data="student", error=0.011), cell(data="student", error=0.002)]), [])
-        self.assert_complaint("the maximum is", cell(data="laplace", error=0.011, error_of_terms=0.011))
+        self.assert_error("the maximum is", cell(data="laplace", error=0.011, error_of_terms=0.011))
         self.assertEqual(judge.judge([cell(data="identical", error=0.013)]), [])
-        self.assert_complaint("the maximum is", cell(data="identical", error=0.014, error_of_terms=0.04))
+        self.assert_error("the maximum is", cell(data="identical", error=0.014, error_of_terms=0.04))
         self.assertEqual(judge.judge([cell(data="cancelling", error=9, error_of_terms=0.009)]), [])
-        self.assert_complaint("zeros", cell(data="zero", error=1e-9))
+        self.assert_error("zeros", cell(data="zero", error=1e-9))
 
 
 class Stored(unittest.TestCase):
@@ -102,12 +102,12 @@ class Stored(unittest.TestCase):
     def test_contains_all_requested_cells(self):
         found = {tuple(one[name] for name in ("data", "type", "format", "algorithm", "ranks"))
                  for one in tables.load(tables.RESULTS)["cells"]}
-        for wire in tables.FORMATS:
+        for compression in tables.FORMATS:
             for algorithm in tables.ALGORITHMS:
                 for ranks in (2, 4, 8, 16, 64, 256):
-                    self.assertIn(("gaussian", "float32", wire, algorithm, ranks), found)
+                    self.assertIn(("gaussian", "float32", compression, algorithm, ranks), found)
                 for data, _ in tables.DATA:
-                    self.assertIn((data, "float32", wire, algorithm, 8), found)
+                    self.assertIn((data, "float32", compression, algorithm, 8), found)
         self.assertIn(("not_finite", "bfloat16", "int8", "ring", 8), found)
 
     def test_survives_round_trip(self):
@@ -123,7 +123,7 @@ class Tool(unittest.TestCase):
     def test_quick_run_passes_all_checks(self):
         done = accuracy("--quick")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn(" 0 complaints", done.stdout)
+        self.assertIn(" 0 errors", done.stdout)
 
     def test_detects_algorithm_whose_ranks_differ(self):
         done = accuracy("--algorithm", "recursive_doubling")

@@ -298,7 +298,7 @@ TEST(Simulation, RejectsUnsupportedAlgorithm) {
 
 TEST(Simulation, RejectsProgramsBeyondLimits) {
   const Network network = network_of(cluster_of(1, 8));
-  const auto complaint = [&](const ProgramLimits& program) {
+  const auto error = [&](const ProgramLimits& program) {
     Limits limits;
     limits.symmetric = false;
     limits.program = program;
@@ -306,9 +306,9 @@ TEST(Simulation, RejectsProgramsBeyondLimits) {
                                        problem_on(network, Collective::all_reduce), limits);
     return simulation.ok() ? "" : std::move(simulation).status().message();
   };
-  EXPECT_EQ(complaint({}), "");
-  EXPECT_NE(complaint({.max_operands = 8 * 14}).find("operands"), std::string::npos);
-  EXPECT_NE(complaint({.max_lanes = 8 * 7 - 1}).find("lanes"), std::string::npos);
+  EXPECT_EQ(error({}), "");
+  EXPECT_NE(error({.max_operands = 8 * 14}).find("operands"), std::string::npos);
+  EXPECT_NE(error({.max_lanes = 8 * 7 - 1}).find("lanes"), std::string::npos);
 }
 
 }  // namespace

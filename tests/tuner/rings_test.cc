@@ -148,7 +148,7 @@ TEST(RingSearch, FindsOptimalSets) {
 }
 
 // The search finds one ring through up to eight vertices. No other ring has a slowest link with more bandwidth.
-TEST(RingSearch, FindsWidestRing_OfEightStations) {
+TEST(RingSearch, FindsWidestRing_OfEightVertices) {
   const unsigned seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   Random random(seed);

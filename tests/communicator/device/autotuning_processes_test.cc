@@ -26,7 +26,7 @@ std::string autotune(DeviceRanks& own, Rank rank) {
     calls.enqueue_of(0, kUnreceived);
     own.synchronize();
     if (!own[0].failure().ok()) return own[0].failure().message();
-    if (!calls.complaint().empty()) return calls.complaint();
+    if (!calls.error().empty()) return calls.error();
   }
   std::uint32_t all = 0;
   for (const std::string& way : calls.ways(0)) all = hashed(all, way);

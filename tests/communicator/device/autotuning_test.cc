@@ -43,7 +43,7 @@ constexpr int kEnoughOfARoot = 2200;  // 16 + 8 * 32 + 3 * 7 * 80, and some.
 
 void expect_tuned(const TunedCalls& calls) {
   calls.expect_alike();
-  EXPECT_EQ(calls.complaint(), "");
+  EXPECT_EQ(calls.error(), "");
   const auto& ways = calls.ways(0);
   EXPECT_EQ(distinct({ways.begin(), ways.begin() + DeviceAutotuning::kIdle}).size(), 1U);
   EXPECT_GT(distinct(ways).size(), 1U);
@@ -67,7 +67,7 @@ TEST_P(DeviceAutotuningOrderTest, TriesMappedAlgorithms) {
   TunedCalls calls(ranks, {.collective = Collective::all_gather, .count = 20'000});
   calls.run(100);
   calls.expect_alike();
-  EXPECT_EQ(calls.complaint(), "");
+  EXPECT_EQ(calls.error(), "");
   const auto tried = distinct(calls.ways(0));
   EXPECT_TRUE(tried.contains("direct_mapped ")) << "it is predicted to be the best";
   EXPECT_TRUE(std::any_of(tried.begin(), tried.end(), [](const auto& way) { return !way.ends_with(' '); }));
@@ -178,7 +178,7 @@ TEST_P(DeviceAutotuningOrderTest, Settles_WhenOnlyOneRankUsesGroups) {
       ASSERT_TRUE(ranks[0].failure().ok()) << ranks[0].failure().message();
     }
     ranks.synchronize();
-    EXPECT_EQ(one.complaint() + other.complaint(), "");
+    EXPECT_EQ(one.error() + other.error(), "");
     EXPECT_GT(distinct(one.ways(1)).size(), 1U);
     one.enqueue_of(0, 1);
     one.enqueue_of(1, 1);
@@ -259,7 +259,7 @@ TEST_P(DeviceAutotuningTest, LeavesClassesBeyondLimitAlone) {
   TunedCalls last(ranks, {.count = 10 * kCount});
   last.run(100);
   last.expect_alike();
-  EXPECT_EQ(last.complaint(), "");
+  EXPECT_EQ(last.error(), "");
   EXPECT_EQ(distinct(last.ways(0)).size(), 1U);
   first.run(100);
   first.expect_alike();
@@ -372,7 +372,7 @@ TEST_P(DeviceAutotuningOrderTest, DiscardsClass_WhenFirstCallFails) {
     ASSERT_TRUE(ranks[0].failure().ok()) << "round " << round << ": " << ranks[0].failure().message();
     ASSERT_EQ(late.ways(0), late.ways(1)) << "round " << round;
     ASSERT_EQ(early.ways(0), early.ways(1)) << "round " << round;
-    ASSERT_EQ(late.complaint() + early.complaint(), "");
+    ASSERT_EQ(late.error() + early.error(), "");
   }
   EXPECT_GT(distinct(late.ways(0)).size(), 1U);
   EXPECT_EQ(distinct({late.ways(0).end() - 50, late.ways(0).end()}).size(), 1U);

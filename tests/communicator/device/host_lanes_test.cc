@@ -79,8 +79,8 @@ TEST(DeviceLanes, AreAllocated_WhenCommunicatorIsCreated) {
     const std::size_t before = own.backend(0).device_bytes();
     for (const std::uint64_t count : {3U, 3'000'000U}) {
       const Problem problem{.collective = Collective::all_reduce, .ranks = kRanks, .groups = {}};
-      const std::string complaint = run_collective(own, first, {problem, count, 1});
-      if (!complaint.empty()) return complaint;
+      const std::string error = run_collective(own, first, {problem, count, 1});
+      if (!error.empty()) return error;
     }
     EXPECT_EQ(own.backend(0).device_bytes(), before);
     return "right";
@@ -95,7 +95,7 @@ TEST(HostMemoryLanes, RejectLl) {
     auto* buffer = own.take<float>(10, 1);
     const DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 10, buffer, buffer));
     const std::string reported = enqueue({&call, 1}).message();
-    return reported.find("protocol 'LL' does not go through host memory") != std::string::npos ? "right" : reported;
+    return reported.find("protocol 'LL' does not work through host memory") != std::string::npos ? "right" : reported;
   });
 }
 

@@ -40,11 +40,11 @@ class Islands {
 
   // Runs `work` on all devices concurrently and expects that it returns "right".
   void expect_right(const std::function<std::string(DeviceRanks& own, Rank first)>& work) {
-    std::vector<std::string> complaints(islands_.size());
+    std::vector<std::string> errors(islands_.size());
     each([&](Island& island) {
-      complaints[static_cast<std::size_t>(&island - islands_.data())] = work(*island.ranks, island.first);
+      errors[static_cast<std::size_t>(&island - islands_.data())] = work(*island.ranks, island.first);
     });
-    for (const std::string& complaint : complaints) EXPECT_EQ(complaint, "right");
+    for (const std::string& error : errors) EXPECT_EQ(error, "right");
   }
 
   // Destroys the ranks, but not the devices.

@@ -213,8 +213,8 @@ std::string run_long_and_short(DeviceRanks& own, Rank first, Rank ranks) {
   for (const Collective collective : {Collective::all_reduce, Collective::all_to_all, Collective::broadcast}) {
     for (const std::uint64_t count : {3U, 20000U}) {
       const Problem problem{.collective = collective, .ranks = ranks, .groups = {}};
-      const std::string complaint = run_collective(own, first, {problem, count, static_cast<std::uint32_t>(count)});
-      if (!complaint.empty()) return complaint;
+      const std::string error = run_collective(own, first, {problem, count, static_cast<std::uint32_t>(count)});
+      if (!error.empty()) return error;
     }
   }
   return "right";
@@ -281,8 +281,8 @@ TEST(ManyRanks, HaveLargeLanesOnce_InOneProcess) {
   constexpr Rank kRanks = 8;
   Islands islands(std::vector<HostDeviceOptions>(kRanks, {.memory_bytes = kMostlyUntouched}), 1);
   islands.expect_right([](DeviceRanks& own, Rank first) -> std::string {
-    const std::string complaint = run_long_and_short(own, first, kRanks);
-    if (complaint != "right") return complaint;
+    const std::string error = run_long_and_short(own, first, kRanks);
+    if (error != "right") return error;
     if (own.backend(0).device_bytes() <= kSmallLaneBytes) return "the first communicator has small lanes";
     auto part = own[0].split(0, 0, own[0].options());
     if (!part.ok()) return std::move(part).status().message();
@@ -308,8 +308,8 @@ TEST(ManyRanks, Join_OnOneHost) {
   const auto work = [](DeviceRanks& own, Rank first) -> std::string {
     for (const std::uint64_t count : {3U, 5000U}) {
       const Problem problem{.collective = Collective::all_reduce, .ranks = kRanks, .groups = {}};
-      const std::string complaint = run_collective(own, first, {problem, count, 0});
-      if (!complaint.empty()) return complaint;
+      const std::string error = run_collective(own, first, {problem, count, 0});
+      if (!error.empty()) return error;
     }
     return "right";
   };

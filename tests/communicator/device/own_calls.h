@@ -18,7 +18,7 @@ inline std::string run_collective(DeviceRanks& own, Rank first, const CallShape&
   if (!status.ok()) return describe(shape.problem) + ": " + status.message();
   own.synchronize();
   for (const Part& part : parts) {
-    if (!part.complaint().empty()) return part.complaint();
+    if (!part.error().empty()) return part.error();
   }
   return "";
 }
@@ -31,8 +31,8 @@ inline std::string run_collectives(DeviceRanks& own, Rank first, Rank ranks, std
     for (CallShape shape : shapes_of(ranks, random)) {
       if (!shapes.takes()) continue;
       shape.turn += turn * 1000;
-      const std::string complaint = run_collective(own, first, shape);
-      if (!complaint.empty()) return complaint;
+      const std::string error = run_collective(own, first, shape);
+      if (!error.empty()) return error;
     }
   }
   return "right";

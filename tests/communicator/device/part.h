@@ -74,7 +74,7 @@ class Part {
   }
 
   // Returns an error in the output, or an empty string.
-  std::string complaint() const {
+  std::string error() const {
     for (std::uint64_t i = 0; i < outputs_; ++i) {
       const std::int64_t wanted = expected(shape_, rank_, i);
       if (output_[i] == wanted) continue;
@@ -84,7 +84,7 @@ class Part {
     }
     return "";
   }
-  void expect_right() const { ASSERT_EQ(complaint(), ""); }
+  void expect_right() const { ASSERT_EQ(error(), ""); }
 
  private:
   CallShape shape_;

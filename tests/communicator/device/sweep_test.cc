@@ -110,8 +110,8 @@ std::string run_batch(DeviceRanks& own, Rank index, Rank rank, std::span<const S
   const Status status = own.rig().synchronize(own.stream(index));
   if (!status.ok()) return status.message();
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string complaint = parts[i].complaint();
-    if (!complaint.empty()) return reported(calls[i], complaint);
+    const std::string error = parts[i].error();
+    if (!error.empty()) return reported(calls[i], error);
   }
   return "";
 }
@@ -120,10 +120,10 @@ std::string run_batch(DeviceRanks& own, Rank index, Rank rank, std::span<const S
 std::string run_sweep(DeviceRanks& own, Rank index, Rank rank, std::span<const SweepCall> calls, TypedMemory& memory) {
   for (std::size_t done = 0; done < calls.size(); done += kBatch) {
     const auto batch = calls.subspan(done, std::min(kBatch, calls.size() - done));
-    std::string complaint = run_batch(own, index, rank, batch, memory);
-    if (complaint.empty()) continue;
-    (void)own[index].fail(internal_error(complaint));  // Ends the waits of the other ranks.
-    return complaint;
+    std::string error = run_batch(own, index, rank, batch, memory);
+    if (error.empty()) continue;
+    (void)own[index].fail(internal_error(error));  // Ends the waits of the other ranks.
+    return error;
   }
   return "right";
 }

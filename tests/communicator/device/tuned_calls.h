@@ -75,7 +75,7 @@ class TunedCalls {
     for (Rank rank = 1; rank < ways_.size(); ++rank) EXPECT_EQ(ways_[rank], ways_[0]) << "rank " << rank;
   }
   // Returns an error in the result of the last call, or an empty string.
-  std::string complaint() const {
+  std::string error() const {
     const std::uint64_t blocks = shape_.collective == Collective::all_gather ? shape_.all : 1;
     for (Rank rank = 0; rank < ranks_.size(); ++rank) {
       for (std::uint64_t i = 0; i < blocks * shape_.count; ++i) {

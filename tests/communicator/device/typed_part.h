@@ -174,7 +174,7 @@ class TypedPart {
   }
 
   // Returns an error in the output, or an empty string.
-  std::string complaint() const {
+  std::string error() const {
     return visit(shape_.type, [&]<typename T>(Type<T>) -> std::string {
       for (std::uint64_t i = 0; i < outputs_; ++i) {
         const std::byte* found = output_ + i * sizeof(T);

@@ -84,7 +84,7 @@ class PluginChoiceTest : public testing::Test {
   Table table_ = before_.table;
 
   std::optional<std::size_t> chosen() const { return judge(before_, table_, 0).value().candidate; }
-  std::string complaint() const { return judge(before_, table_, 0).status().message(); }
+  std::string error() const { return judge(before_, table_, 0).status().message(); }
 };
 
 TEST_F(PluginChoiceTest, IsEmpty_WhenTableIsUnchanged) {
@@ -125,12 +125,12 @@ TEST_F(PluginChoiceTest, RejectsInvalidTimes) {
   for (const std::size_t row : {1, 5}) {
     table_ = before_.table;
     table_[row][0] = kNan;
-    EXPECT_NE(complaint().find("not a number"), std::string::npos) << row;
+    EXPECT_NE(error().find("not a number"), std::string::npos) << row;
   }
-  EXPECT_NE(complaint().find("NVLSTree/LL "), std::string::npos) << complaint();
+  EXPECT_NE(error().find("NVLSTree/LL "), std::string::npos) << error();
   for (const float nothing : {kNotAvailable, kInfinity}) {
     for (auto& entries : table_) entries.fill(nothing);
-    EXPECT_NE(complaint().find("exclude all candidates"), std::string::npos) << nothing;
+    EXPECT_NE(error().find("exclude all candidates"), std::string::npos) << nothing;
   }
 }
 
