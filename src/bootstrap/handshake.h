@@ -48,14 +48,14 @@ struct JoinRecord {
   std::uint32_t apart = 0;       // 1: treats every rank as a host of its own.
   std::uint32_t protection = 0;  // Protection of peer sockets, see JoinOptions.
 };
-static_assert(sizeof(JoinRecord) == 232);
+static_assert(sizeof(JoinRecord) == 208);
 
 // Message of the rendezvous to a rank when all ranks have joined.
 struct GoRecord {
   JoinRecord parent;
   std::int64_t left_ms = 0;  // Time until the rendezvous gives up; 0: no limit.
 };
-static_assert(sizeof(GoRecord) == 240);
+static_assert(sizeof(GoRecord) == 216);
 
 // The process that runs the rendezvous.
 struct HostRecord {
@@ -63,7 +63,7 @@ struct HostRecord {
   Rank rank = kRendezvous;  // A rank of that process; kRendezvous if none has joined yet.
   std::uint32_t reserved = 0;
 };
-static_assert(sizeof(HostRecord) == 200);
+static_assert(sizeof(HostRecord) == 176);
 
 // A connection after a complete handshake.
 struct AcceptedPeer {
@@ -112,7 +112,7 @@ class Handshake {
     JoinRecord record;
     Digest mac{};
   };
-  static_assert(sizeof(Proof) == 264);
+  static_assert(sizeof(Proof) == 240);
   enum class Stage : std::uint8_t { hello, answer, proof, done };
 
   Status advance_call();

@@ -11,7 +11,7 @@
 namespace tutti {
 
 inline constexpr std::uint32_t kNoDomain = ~0u;
-inline constexpr std::uint32_t kLocationVersion = 2;
+inline constexpr std::uint32_t kLocationVersion = 3;
 
 // Fixed-width plain data, sent over the network.
 struct Location {
@@ -21,21 +21,18 @@ struct Location {
   std::uint32_t wants_topology = 0;  // 1: the ranks shall merge their host topologies.
   std::uint32_t instructions = 0;    // number_of() of its CPU's instruction set; 0: unknown.
   std::array<char, 24> gpu{};        // PCI address: "0000:a4:00.0"; empty: buffers are in host memory.
-  std::array<char, 24> port{};       // Nearest RDMA port: "mlx5_3"; empty: none, or not looked for.
 
   bool operator==(const Location&) const = default;
 };
-static_assert(sizeof(Location) == 64);
+static_assert(sizeof(Location) == 40);
 
 void set_gpu(Location& location, std::string_view bus_id);
-void set_port(Location& location, std::string_view name);
 // Number of an instruction set in a Location, from 1.
 constexpr std::uint32_t number_of(Instructions instructions) { return 1 + static_cast<std::uint32_t>(instructions); }
 
 std::string gpu_of(const Location& location);
-std::string port_of(const Location& location);
 
-// Validates a location from a peer. Returns an empty one if its version, domain or names are invalid.
+// Validates a location from a peer. Returns an empty one if its version, domain or GPU is invalid.
 Location sane(const Location& received);
 
 }  // namespace tutti

@@ -25,7 +25,7 @@ struct PeerRecord {
   std::uint16_t first_cpu = 0;  // First of these CPUs.
   Location location;
 };
-static_assert(sizeof(PeerRecord) == 192);
+static_assert(sizeof(PeerRecord) == 168);
 
 std::string hostname_of(const PeerRecord& record);
 std::string describe(const PeerRecord& record);  // "host-a pid 4242"

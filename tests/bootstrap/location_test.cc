@@ -12,25 +12,23 @@ Location somewhere() {
   location.domain = 3;
   location.wants_topology = 1;
   set_gpu(location, "0000:a4:00.0");
-  set_port(location, "mlx5_3");
   return location;
 }
 
-TEST(Location, StoresNames) {
+TEST(Location, StoresGpu) {
   EXPECT_EQ(gpu_of(somewhere()), "0000:a4:00.0");
-  EXPECT_EQ(port_of(somewhere()), "mlx5_3");
   EXPECT_EQ(sane(somewhere()), somewhere());
   EXPECT_EQ(gpu_of(Location()), "");
   EXPECT_EQ(sane(Location()), Location());
 }
 
-// A truncated name could be the name of another port.
+// A truncated name could be the name of another GPU.
 TEST(Location, DropsName_WhenTooLong) {
   Location location = somewhere();
-  set_port(location, std::string(23, 'x'));
-  EXPECT_EQ(port_of(location), std::string(23, 'x'));
-  set_port(location, std::string(24, 'x'));
-  EXPECT_EQ(port_of(location), "");
+  set_gpu(location, std::string(23, 'x'));
+  EXPECT_EQ(gpu_of(location), std::string(23, 'x'));
+  set_gpu(location, std::string(24, 'x'));
+  EXPECT_EQ(gpu_of(location), "");
 }
 
 TEST(Location, IsEmpty_WhenRecordIsInvalid) {
@@ -50,7 +48,7 @@ TEST(Location, IsEmpty_WhenRecordIsInvalid) {
   wrong.gpu.fill('1');  // Not terminated.
   EXPECT_EQ(sane(wrong), Location());
   wrong = somewhere();
-  wrong.port[2] = '\x1b';
+  wrong.gpu[2] = '\x1b';
   EXPECT_EQ(sane(wrong), Location());
 }
 

@@ -76,10 +76,7 @@ Location location_in(const Topology& topology, const std::string& gpu) {
     location.domain = domain_of_cpus(own_cpus(), topology).value_or(kNoDomain);
     return location;
   }
-  const NodeId found = gpu_on(topology, gpu);
-  location.domain = domain_near(topology, found);
-  const NodeId port = nearest_port(topology, found, usable_ports(topology));
-  if (port != kNoNode) set_port(location, topology.nodes[port].name);
+  location.domain = domain_near(topology, gpu_on(topology, gpu));
   return location;
 }
 
@@ -89,9 +86,7 @@ Location location_here(const std::string& gpu) {
     location.domain = domain_of_cpus(own_cpus()).value_or(kNoDomain);
     return location;
   }
-  const DeviceLocation found = locate_device(gpu);
-  location.domain = found.domain.value_or(kNoDomain);
-  set_port(location, found.port);
+  location.domain = domain_of_device(gpu).value_or(kNoDomain);
   return location;
 }
 

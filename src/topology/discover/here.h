@@ -18,14 +18,8 @@ std::string host_name();
 std::optional<std::uint32_t> domain_of_cpus(const std::vector<std::uint32_t>& cpus, const Sources& sources = {});
 std::optional<std::uint32_t> domain_of_cpus(const std::vector<std::uint32_t>& cpus, const Topology& host);
 
-struct DeviceLocation {
-  bool found = false;
-  std::optional<std::uint32_t> domain;
-  std::string port;  // Name of the nearest RDMA port; empty if there is none.
-};
-// Locates a PCI device by its bus id (see is_bus_id()). sysfs has no distances: the nearest port shares the most PCI
-// bridges with the device. Equally near ports are assigned round-robin, by the device's rank among the bus ids of its
-// class.
-DeviceLocation locate_device(const std::string& bus_id, const Sources& sources = {});
+// Returns the NUMA domain of a PCI device by its bus id (see is_bus_id()). Returns nothing if the bus id is invalid, or
+// the firmware does not report the domain.
+std::optional<std::uint32_t> domain_of_device(const std::string& bus_id, const Sources& sources = {});
 
 }  // namespace tutti
