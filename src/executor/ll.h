@@ -15,8 +15,6 @@ namespace tutti {
 
 inline constexpr std::uint32_t kLineTail = 48;  // Offset of the last 16 bytes of a line: 8 of data, 8 of flag.
 
-TUTTI_HOST_DEVICE inline std::uint64_t ll_lines_for(std::uint64_t bytes) { return (bytes + kLineData - 1) / kLineData; }
-
 // Message number, direction and signature in one word, so that one comparison checks all. The direction distinguishes
 // the two lanes of a shared slot: an answer differs from its request. The number has 39 bits. At a message every 50 ns
 // it wraps after 7 hours, when all flags of that number are overwritten.
