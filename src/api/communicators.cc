@@ -13,11 +13,11 @@
 namespace tutti {
 namespace {
 
-Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const RankConfig& rank_config,
+Result<std::unique_ptr<Communicator>> create_placed(const UniqueId& id, const RankAndSize& rank_and_size,
                                                     CommunicatorOptions options) {
   const std::shared_ptr<Device> device = TUTTI_TRY(device_to_join_on(options));
   const LogDevice scope(ordinal_of(device));
-  auto created = TUTTI_TRY(Communicator::create(id, rank_config.rank, rank_config.ranks, std::move(options)));
+  auto created = TUTTI_TRY(Communicator::create(id, rank_and_size.rank, rank_and_size.ranks, std::move(options)));
   log_created(*created, "unique id");
   TUTTI_CHECK_OK(move_to_device({created.get()}, device));
   return created;
@@ -109,12 +109,12 @@ tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, c
     TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
-    const tutti::RankConfig rank_config = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
+    const tutti::RankAndSize rank_and_size = {static_cast<Rank>(rank), static_cast<Rank>(ranks)};
     const auto make = [&](const std::uint32_t* abort) {
       merged.abort = abort;
-      return tutti::create_placed(std::bit_cast<tutti::UniqueId>(*id), rank_config, merged);
+      return tutti::create_placed(std::bit_cast<tutti::UniqueId>(*id), rank_and_size, merged);
     };
-    return tutti::join(rank_config, make, comm);
+    return tutti::join(rank_and_size, make, comm);
   });
 }
 

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-struct RankConfig {
+struct RankAndSize {
   Rank rank, ranks;
 };
 
@@ -20,6 +20,7 @@ Result<tutti_comm> admit(std::unique_ptr<Communicator> communicator);
 // thread can pass it to tutti_comm_abort. `make` must fail soon after *abort becomes nonzero. If `make` fails, stores
 // null in *comm again and returns the failure. `launcher`: the text for tutti_comm_launcher.
 using MakeCommunicator = std::function<Result<std::unique_ptr<Communicator>>(const std::uint32_t* abort)>;
-Status join(const RankConfig& rank_config, const MakeCommunicator& make, tutti_comm* comm, std::string launcher = "");
+Status join(const RankAndSize& rank_and_size, const MakeCommunicator& make, tutti_comm* comm,
+            std::string launcher = "");
 
 }  // namespace tutti

@@ -38,7 +38,7 @@ Result<std::vector<Rank>> excluded_ranks(const CommHandle& handle, const int* gi
   return excluded;
 }
 
-RankConfig seat_without(const CommHandle& handle, const std::vector<Rank>& excluded) {
+RankAndSize rank_and_size_without(const CommHandle& handle, const std::vector<Rank>& excluded) {
   const auto before = std::lower_bound(excluded.begin(), excluded.end(), handle.rank) - excluded.begin();
   return {handle.rank - static_cast<Rank>(before), handle.ranks - static_cast<Rank>(excluded.size())};
 }
@@ -57,7 +57,7 @@ Status shrink(const CommHandle& handle, const std::vector<Rank>& excluded, const
     options.abort = abort;
     return runner->shrink(excluded, options);
   };
-  return join(seat_without(handle, excluded), make, new_comm);
+  return join(rank_and_size_without(handle, excluded), make, new_comm);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ std::vector<Lineup> line_up(std::vector<Job>& jobs) {
 
 // Runs the jobs of each communicator in a thread of its own, because ranks of one thread wait for each other.
 Outcome run_together(std::vector<Job>& jobs) {
-  const NoCancellation until_return;
+  const CancellationGuard until_return;
   std::vector<Lineup> lineups = line_up(jobs);
   std::vector<std::thread> threads;
   threads.reserve(lineups.size());

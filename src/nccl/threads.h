@@ -11,15 +11,15 @@ namespace tutti::nccl {
 
 // Postpones pthread_cancel() of the calling thread until the end of a scope. A cancelled thread would not join the
 // threads that it has started.
-class NoCancellation {
+class CancellationGuard {
  public:
-  NoCancellation() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
-  ~NoCancellation() {
+  CancellationGuard() { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+  ~CancellationGuard() {
     int disabled = 0;
     ::pthread_setcancelstate(before_, &disabled);
   }
-  NoCancellation(const NoCancellation&) = delete;
-  NoCancellation& operator=(const NoCancellation&) = delete;
+  CancellationGuard(const CancellationGuard&) = delete;
+  CancellationGuard& operator=(const CancellationGuard&) = delete;
 
  private:
   int before_ = PTHREAD_CANCEL_ENABLE;
