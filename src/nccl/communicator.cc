@@ -106,8 +106,8 @@ Outcome Communicator::join(const ncclUniqueId& id) {
   return settle();
 }
 
-Outcome Communicator::adopt(tutti_comm part) {
-  __atomic_store_n(&comm_, part, __ATOMIC_RELEASE);
+Outcome Communicator::adopt(tutti_comm new_comm) {
+  __atomic_store_n(&comm_, new_comm, __ATOMIC_RELEASE);
   return settle();
 }
 
@@ -148,13 +148,13 @@ Outcome Communicator::quiesce() {
   return {};
 }
 
-Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part) {
+Outcome Communicator::shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& new_comm) {
   forget_failures();
-  const Creation creation(*this, &part);
+  const Creation creation(*this, &new_comm);
   TUTTI_NCCL_CHECK(creation.possible());
   if (has_ended_calls()) (void)tutti_comm_synchronize(comm());  // Returns the error that calls were ended.
   const tutti_comm_options options = options_for(requested);
-  return outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &part));
+  return outcome_of(tutti_comm_shrink(comm(), excluded.data(), static_cast<int>(excluded.size()), &options, &new_comm));
 }
 
 void Communicator::forget_failures() {

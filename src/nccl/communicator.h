@@ -64,7 +64,7 @@ class alignas(64) Communicator {
   // Waits until all ranks have joined. Another thread may abort the wait.
   Outcome join(const ncclUniqueId& id);
   // Takes ownership of a communicator made by splitting or shrinking.
-  Outcome adopt(tutti_comm part);
+  Outcome adopt(tutti_comm new_comm);
   // Forbids further calls. Fails if it was called before.
   Outcome close();
   bool is_closed() const { return closed_; }
@@ -90,7 +90,7 @@ class alignas(64) Communicator {
   Outcome quiesce();
   // Makes a communicator without the `excluded` ranks; waits for the remaining ranks. After end_calls(), also waits,
   // for a bounded time, until calls no longer access the program's memory. Afterwards state() ignores earlier jobs.
-  Outcome shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& part);
+  Outcome shrink(const std::vector<int>& excluded, const Settings& requested, tutti_comm& new_comm);
   // Makes calls fail until resume() or cancel_suspension().
   void begin_suspension() { suspended_ = true; }
   void cancel_suspension() { suspended_ = false; }

@@ -1,4 +1,4 @@
-// Creation of communicators. parts.cc creates communicators from others.
+// Creation of communicators. split_shrink.cc creates communicators from others.
 #include <bit>
 #include <utility>
 

@@ -30,7 +30,7 @@ INSTANTIATE_TEST_SUITE_P(Transports, SplitFailure, testing::Values("shm", "tcp")
 
 // Rank 2 cannot open files, so it can neither receive sockets nor create a board. All ranks must report the cause, and
 // none may report that rank 2 died.
-TEST_P(SplitFailure, NamesCause_WhenRankCannotCreateItsPart) {
+TEST_P(SplitFailure, NamesCause_WhenRankCannotCreateSubCommunicator) {
   const std::string cause = GetParam() == "shm" ? "a descriptor from rank 0 was lost" : "Too many open files";
   const Meeting meeting;
   const UniqueId id = meeting.id();

@@ -13,7 +13,7 @@ TEST(Split, OrdersByKey_AndExcludesRanksWithoutColor) {
   const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
     const int rank = static_cast<int>(communicator.rank());
     auto part = TUTTI_TRY(communicator.split(rank == 4 ? -1 : rank % 2, -rank, communicator.options()));
-    if (rank == 4) return part == nullptr ? Status() : internal_error("rank 4 has no color, but a part");
+    if (rank == 4) return part == nullptr ? Status() : internal_error("rank 4 has no color, but a sub-communicator");
     if (part->ranks() != 2 || part->rank() != (rank < 2 ? 1U : 0U))
       return internal_error("rank " + std::to_string(rank) + " is misplaced");
     std::vector<float> buffer(10, static_cast<float>(rank));

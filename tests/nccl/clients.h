@@ -84,7 +84,7 @@ class NcclRanks {
   std::vector<ncclComm_t> comms_;
 };
 
-inline void expect_part(ncclComm_t part, int expected_rank, int expected_count) {
+inline void expect_sub_communicator(ncclComm_t part, int expected_rank, int expected_count) {
   int rank = -1, count = -1;
   NCCL_EXPECT_OK(ncclCommUserRank(part, &rank));
   NCCL_EXPECT_OK(ncclCommCount(part, &count));

@@ -101,7 +101,7 @@ TEST(Config, OpensRequestedNetwork) {
   ::unsetenv("NCCL_NET");
 }
 
-TEST(Config, PartsKeepNetworkOfParent) {
+TEST(Config, SubCommunicatorsKeepNetworkOfParent) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.netName = "Socket";
   const NcclRanks ranks(2, config);

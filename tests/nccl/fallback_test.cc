@@ -146,7 +146,7 @@ TEST(Fallback, MakesWindows) {
   EXPECT_EQ(there.take(), (Calls{"put 0 from 0", "no window 0"}));
 }
 
-TEST(Fallback, BelongsToEachPart_AndEndsByAbort) {
+TEST(Fallback, BelongsToEachSubCommunicator_AndEndsByAbort) {
   const FallbackTo set(NCCL_STAND_IN);
   StandInNccl& there = stand_in_nccl(NCCL_STAND_IN);
   const NcclRanks ranks(3);

@@ -70,7 +70,7 @@ TEST(Revoke, AllRanksSplit) {
     ncclComm_t part = nullptr;
     NCCL_EXPECT_OK(ncclCommSplit(comm, rank == 1 ? 1 : 0, -rank, &part, nullptr));
     ASSERT_NE(part, nullptr);
-    expect_part(part, rank == 0 ? 1 : 0, rank == 1 ? 1 : 2);
+    expect_sub_communicator(part, rank == 0 ? 1 : 0, rank == 1 ? 1 : 2);
     expect_sum(part, rank, rank == 1 ? 2 : 1 + 3);
     NCCL_EXPECT_OK(ncclCommDestroy(part));
   });

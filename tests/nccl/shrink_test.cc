@@ -11,7 +11,7 @@ TEST(Shrink, ExcludesRanks_AndKeepsParent) {
     if (rank != 0 && rank != 2) {
       auto part = reinterpret_cast<ncclComm_t>(0x8);
       NCCL_EXPECT_OK(ncclCommShrink(comm, excluded, 2, &part, nullptr, NCCL_SHRINK_DEFAULT));
-      expect_part(part, rank / 2, 2);
+      expect_sub_communicator(part, rank / 2, 2);
       expect_sum(part, rank, 2 + 4);
       NCCL_EXPECT_OK(ncclCommDestroy(part));
     }
@@ -93,7 +93,7 @@ TEST(Shrink, CanBeRetried) {
   }
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess) << ncclGetLastError(nullptr);
-    expect_part(look(parts[rank]), rank, 2);
+    expect_sub_communicator(look(parts[rank]), rank, 2);
     NCCL_EXPECT_OK(ncclCommDestroy(parts[rank]));
   }
 }
@@ -107,7 +107,7 @@ TEST(Shrink, NonBlockingStoresHandle_WhenComplete) {
   EXPECT_EQ(ncclCommShrink(ranks[1], nullptr, 0, &parts[1], nullptr, 0), ncclInProgress);
   for (int rank = 0; rank < 2; ++rank) {
     EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess);
-    expect_part(look(parts[rank]), rank, 2);
+    expect_sub_communicator(look(parts[rank]), rank, 2);
     NCCL_EXPECT_OK(ncclCommDestroy(parts[rank]));
   }
 }

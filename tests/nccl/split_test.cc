@@ -15,7 +15,7 @@ TEST(Split, OrdersByKey_AndExcludesRanksWithoutColor) {
       EXPECT_EQ(part, nullptr);
       return;
     }
-    expect_part(part, 2 - rank, 3);
+    expect_sub_communicator(part, 2 - rank, 3);
     int value = rank + 1;
     NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, ncclSum, part, nullptr));
     EXPECT_EQ(value, 6);
@@ -28,9 +28,9 @@ TEST(Split, RunsAllRanksInOneThread) {
   ncclComm_t parts[3] = {};
   NCCL_EXPECT_OK(ranks.run_in_group(
       [&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(ncclCommSplit(comm, rank % 2, 0, &parts[rank], nullptr)); }));
-  expect_part(parts[0], 0, 2);
-  expect_part(parts[1], 0, 1);
-  expect_part(parts[2], 1, 2);
+  expect_sub_communicator(parts[0], 0, 2);
+  expect_sub_communicator(parts[1], 0, 1);
+  expect_sub_communicator(parts[2], 1, 2);
   for (const ncclComm_t part : parts) NCCL_EXPECT_OK(ncclCommDestroy(part));
 }
 
@@ -63,7 +63,7 @@ TEST(Split, NonBlockingStoresHandle_WhenComplete) {
     const ncclComm_t part = __atomic_load_n(&parts[rank], __ATOMIC_ACQUIRE);
     ASSERT_NE(part, nullptr);
     EXPECT_EQ(outcome_of(part), ncclSuccess);
-    expect_part(part, rank, 2);
+    expect_sub_communicator(part, rank, 2);
     NCCL_EXPECT_OK(ncclCommDestroy(part));
   }
 }
@@ -82,8 +82,8 @@ TEST(Split, RunsSeveralTimes_InOneGroup) {
     EXPECT_EQ(ended, blocking ? ncclSuccess : ncclInProgress);
     for (int rank = 0; rank < 2; ++rank) {
       EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess) << ncclGetLastError(nullptr);
-      expect_part(alone[rank], 0, 1);
-      expect_part(together[rank], 1 - rank, 2);
+      expect_sub_communicator(alone[rank], 0, 1);
+      expect_sub_communicator(together[rank], 1 - rank, 2);
       NCCL_EXPECT_OK(ncclCommDestroy(alone[rank]));
       NCCL_EXPECT_OK(ncclCommDestroy(together[rank]));
     }

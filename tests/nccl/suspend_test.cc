@@ -37,7 +37,7 @@ TEST(Suspend, RefusesCalls_UntilResume) {
   for (int rank = 0; rank < 3; ++rank) {
     expect_suspended(ranks[rank]);
     EXPECT_EQ(outcome_of(ranks[rank]), ncclSuccess);
-    expect_part(ranks[rank], rank, 3);
+    expect_sub_communicator(ranks[rank], rank, 3);
   }
   NCCL_EXPECT_OK(ranks.run_in_group(resume));
   EXPECT_EQ(ncclCommResume(ranks[0]), ncclInvalidUsage);
@@ -45,7 +45,7 @@ TEST(Suspend, RefusesCalls_UntilResume) {
   expect_sums(ranks, 6);
 }
 
-TEST(Suspend, ResumesPart_WithOpsAndSettings) {
+TEST(Suspend, ResumesSubCommunicator_WithOpsAndSettings) {
   const NcclRanks ranks(4);
   ranks.run([](int rank, ncclComm_t comm) {
     ncclComm_t part = nullptr;
@@ -56,7 +56,7 @@ TEST(Suspend, ResumesPart_WithOpsAndSettings) {
     suspend(rank, part);
     expect_sum(comm, rank, 10);  // The parent is not suspended.
     resume(rank, part);
-    expect_part(part, rank / 2, 2);
+    expect_sub_communicator(part, rank / 2, 2);
     int value = rank;
     NCCL_EXPECT_OK(ncclAllReduce(&value, &value, 1, ncclInt32, twice, part, stream_of(rank)));
     finish(rank);

@@ -10,12 +10,12 @@ namespace tutti::nccl {
 namespace {
 
 // Publishes the handle of a new communicator. After an abort of the parent, `out` may be invalid, so nothing is stored.
-Outcome present(OwnedComm& part, const Communicator& parent, const Settings& settings, ncclComm_t* out) {
+Outcome present(OwnedComm& new_comm, const Communicator& parent, const Settings& settings, ncclComm_t* out) {
   RankConfig rank_config = {};
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(part.comm, &rank_config.rank)));
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(part.comm, &rank_config.ranks)));
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_rank(new_comm.comm, &rank_config.rank)));
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_ranks(new_comm.comm, &rank_config.ranks)));
   const auto communicator = std::make_shared<Communicator>(rank_config, settings, parent.device);
-  TUTTI_NCCL_CHECK(communicator->adopt(std::exchange(part.comm, nullptr)));
+  TUTTI_NCCL_CHECK(communicator->adopt(std::exchange(new_comm.comm, nullptr)));
   if (parent.is_aborted()) return {ncclRemoteError, "the communicator was aborted while another was created from it"};
   ncclComm_t handle = nullptr;
   TUTTI_NCCL_CHECK(admit_new(communicator, handle));
@@ -48,12 +48,12 @@ struct Splitting {
 // Runs in the parent's job or thread. A communicator whose calls were ended cannot communicate, so another of the same
 // ranks is split in its place.
 Outcome split(Communicator& parent, const Splitting& splitting) {
-  OwnedComm part, same_ranks;
+  OwnedComm new_comm, same_ranks;
   if (parent.has_ended_calls()) TUTTI_NCCL_CHECK(parent.shrink({}, parent.settings, same_ranks.comm));
   const tutti_comm whole = same_ranks.comm == nullptr ? parent.comm() : same_ranks.comm;
   const tutti_comm_options options = options_for(splitting.settings);
-  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_split(whole, splitting.color, splitting.key, &options, &part.comm)));
-  return part.comm == nullptr ? Outcome() : present(part, parent, splitting.settings, splitting.out);
+  TUTTI_NCCL_CHECK(outcome_of(tutti_comm_split(whole, splitting.color, splitting.key, &options, &new_comm.comm)));
+  return new_comm.comm == nullptr ? Outcome() : present(new_comm, parent, splitting.settings, splitting.out);
 }
 
 Outcome begin_split(ncclComm_t comm, Splitting splitting, const ncclConfig_t* config) {
@@ -109,9 +109,9 @@ Outcome copy_excluded(const int* list, int count, std::vector<int>& excluded) {
 
 // Runs in the parent's job or thread.
 Outcome shrink(Communicator& parent, const Shrinking& shrinking) {
-  OwnedComm part;
-  TUTTI_NCCL_CHECK(parent.shrink(shrinking.excluded, shrinking.settings, part.comm));
-  return present(part, parent, shrinking.settings, shrinking.out);
+  OwnedComm new_comm;
+  TUTTI_NCCL_CHECK(parent.shrink(shrinking.excluded, shrinking.settings, new_comm.comm));
+  return present(new_comm, parent, shrinking.settings, shrinking.out);
 }
 
 // A failed parent can be shrunk, too. With kShrinkAbort, calls end at once, even within a group: otherwise the thread
