@@ -260,7 +260,7 @@ bool lists_several(const std::string& ifname) {
 
 }  // namespace
 
-std::vector<Address> rails(const std::string& ifname, std::uint16_t family) {
+std::vector<Address> interface_addresses(const std::string& ifname, std::uint16_t family) {
   if (!lists_several(ifname)) return {};
   const Interfaces list = list_interfaces();
   std::vector<std::string> names;

@@ -32,7 +32,7 @@ Result<Address> own_address(const std::string& ifname, std::uint16_t family = 4)
 bool admits(const std::string& ifname, const std::string& interface_name);
 // Returns the address of each running interface that a list in `ifname` admits, in the order of the list. Leaves out
 // link-local addresses, and loopback if there are others. The ranks of a host share these addresses.
-std::vector<Address> rails(const std::string& ifname, std::uint16_t family);
+std::vector<Address> interface_addresses(const std::string& ifname, std::uint16_t family);
 // Returns one text for each entry of a list that matches no usable interface, with the reason and the existing
 // interfaces. Entries of exclusion lists may match none.
 std::vector<std::string> idle_entries(const std::string& ifname);

@@ -57,7 +57,7 @@ Status Joining::join_peer_sockets() {
 // most data. Otherwise uses the interface that reaches the rendezvous, if admitted.
 Status Joining::await_peer_sockets() {
   Address address = own_.tree;
-  const std::vector<Address> several = rails(options_.socket_ifname, id_.address.family);
+  const std::vector<Address> several = interface_addresses(options_.socket_ifname, id_.address.family);
   Rank before = 0;
   for (Rank peer = 0; peer < rank_; ++peer) before += on_same_host(peer) ? 1 : 0;
   if (before == 0) warn_of_idle_interfaces(options_.socket_ifname);

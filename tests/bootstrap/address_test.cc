@@ -51,17 +51,18 @@ TEST(Address, MatchesInterfaceFilter) {
   EXPECT_FALSE(admits("=eth0,eth1", "eth10"));
 }
 
-TEST(Address, ReturnsRails_OnlyForInterfaceList) {
-  EXPECT_TRUE(rails("", 4).empty());
-  EXPECT_TRUE(rails("lo", 4).empty());
-  EXPECT_TRUE(rails("^eth0,docker", 4).empty());
-  EXPECT_TRUE(rails("=l,none0", 4).empty());
+TEST(Address, ReturnsInterfaceAddresses_OnlyForInterfaceList) {
+  EXPECT_TRUE(interface_addresses("", 4).empty());
+  EXPECT_TRUE(interface_addresses("lo", 4).empty());
+  EXPECT_TRUE(interface_addresses("^eth0,docker", 4).empty());
+  EXPECT_TRUE(interface_addresses("=l,none0", 4).empty());
   for (const char* list : {"=none0,=lo", "lo,=none0", "=lo,lo"}) {
-    const std::vector<Address> found = rails(list, 4);
+    const std::vector<Address> found = interface_addresses(list, 4);
     ASSERT_EQ(found.size(), 1U) << list;  // Once, for any number of addresses and entries.
     EXPECT_EQ(found[0], loopback_address()) << list;
   }
-  for (const Address& rail : rails("=lo,e,w,n,b,d,v,t", 4)) EXPECT_FALSE(is_link_local(rail)) << describe(rail);
+  for (const Address& address : interface_addresses("=lo,e,w,n,b,d,v,t", 4))
+    EXPECT_FALSE(is_link_local(address)) << describe(address);
 }
 
 TEST(Address, ReportsUnmatchedListEntries) {
