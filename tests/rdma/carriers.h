@@ -1,4 +1,4 @@
-// Pairs of connected RDMA endpoints in one process, and their events.
+// Pairs of connected RDMA carriers in one process, and their events.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -60,7 +60,7 @@ struct CarrierEnd : CarrierEvents {
     LaneMemory memory = std::move(carrier->allocate(HalfLane::memory_bytes(spec))).value();
     return halves.try_emplace(lane, 0, spec, end, HalfMemory{std::move(memory), nullptr}).first->second;
   }
-  // Adds a half lane whose slots are in other memory that the endpoint can access.
+  // Adds a half lane whose slots are in other memory that the carrier can access.
   HalfLane& add_apart(std::uint32_t lane, LaneEnd end, LaneMemory slots) {
     const HalfMemory memory = {HalfLane::allocate(HalfLane::kCounterBytes), std::move(slots)};
     return halves.try_emplace(lane, 0, lane_spec(lane), end, memory).first->second;

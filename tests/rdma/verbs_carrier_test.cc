@@ -1,4 +1,4 @@
-// Guarantees of the RDMA endpoint, on two devices of a guest: rxe0 and rxe1.
+// Guarantees of the RDMA carrier, on two devices of a guest: rxe0 and rxe1.
 #include "transports/verbs/verbs_carrier.h"
 
 #include <poll.h>
@@ -31,9 +31,9 @@ struct DevicePair {
   Names ours, theirs;
 };
 
-class VerbsEndpointOver : public testing::TestWithParam<DevicePair> {};
+class VerbsCarrierOver : public testing::TestWithParam<DevicePair> {};
 
-INSTANTIATE_TEST_SUITE_P(, VerbsEndpointOver,
+INSTANTIATE_TEST_SUITE_P(, VerbsCarrierOver,
                          testing::Values(DevicePair{"TwoDevices", {"rxe0"}, {"rxe1"}},
                                          DevicePair{"OneDevice", {"rxe0"}, {"rxe0"}},
                                          DevicePair{"TwoRails", {"rxe0", "rxe1"}, {"rxe1", "rxe0"}},
@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(, VerbsEndpointOver,
 
 // Lanes, sizes and the end that advances are random. A slot is reused as soon as its credit has returned and its
 // message has left.
-TEST_P(VerbsEndpointOver, DeliversMessagesOfAllSizesInOrder) {
+TEST_P(VerbsCarrierOver, DeliversMessagesOfAllSizesInOrder) {
   const unsigned seed = std::random_device{}();
   SCOPED_TRACE(testing::Message() << "seed " << seed);
   std::mt19937 random(seed);
@@ -101,7 +101,7 @@ TEST_P(VerbsEndpointOver, DeliversMessagesOfAllSizesInOrder) {
   pair.until([&] { return pair.writer.carrier->acknowledged() && pair.reader.carrier->acknowledged(); });
 }
 
-// An endpoint with two rails, whose other ends are in the test.
+// A carrier with two rails, whose other ends are in the test.
 class VerbsRails : public testing::Test {
  protected:
   VerbsRails() : writer_({"rxe0", "rxe0"}), port_(ports_of({"rxe1"}).front()) {
@@ -118,7 +118,7 @@ class VerbsRails : public testing::Test {
     std::memcpy(&theirs, writer_.carrier->address().data(), sizeof theirs);
     ASSERT_TRUE(rails_[rail]->connect(theirs.rail[rail]).ok());
   }
-  // On each rail the endpoint may write into a part of the slots.
+  // On each rail the carrier may write into a part of the slots.
   void attach(std::uint32_t lane, std::span<std::byte> first, std::span<std::byte> second) {
     VerbsLanding landing;
     landing.address = reinterpret_cast<std::uint64_t>(memory_.data());
@@ -169,7 +169,7 @@ TEST_F(VerbsRails, KeepSlot_UntilAllPartsOfItsMessageHaveLeft) {
 
 // ---- Flow control ----
 
-// Posts small messages on many lanes until the endpoint is full. Returns their number.
+// Posts small messages on many lanes until the carrier is full. Returns their number.
 std::uint64_t fill_up(CarrierEnd& end, std::map<std::uint32_t, std::uint64_t>& put, std::uint32_t lanes) {
   std::uint64_t count = 0;
   for (std::uint32_t lane = 0; lane < lanes; ++lane) {
@@ -182,7 +182,7 @@ std::uint64_t fill_up(CarrierEnd& end, std::map<std::uint32_t, std::uint64_t>& p
   return count;
 }
 
-TEST(VerbsEndpoint, DoesNotExceedReceiveCapacity) {
+TEST(VerbsCarrier, DoesNotExceedReceiveCapacity) {
   constexpr std::uint32_t kLanes = 40;
   CarrierPair pair({"rxe0"}, {"rxe1"});
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) pair.connect(lane, 64);
@@ -203,7 +203,7 @@ TEST(VerbsEndpoint, DoesNotExceedReceiveCapacity) {
   EXPECT_EQ(count, kLanes * HalfLane::kSlots);
 }
 
-TEST(VerbsEndpoint, Continues_AfterBothEndsWereFull) {
+TEST(VerbsCarrier, Continues_AfterBothEndsWereFull) {
   constexpr std::uint32_t kLanes = 200;
   CarrierPair pair({"rxe0"}, {"rxe1"});
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) pair.connect(lane, 64);
@@ -227,7 +227,7 @@ TEST(VerbsEndpoint, Continues_AfterBothEndsWereFull) {
 // ---- Sleeping ----
 
 // The completion of an immediate send has not been polled yet.
-TEST(VerbsEndpoint, DoesNotSleep_WhileSlotsAreFree) {
+TEST(VerbsCarrier, DoesNotSleep_WhileSlotsAreFree) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
   pair.connect(0);
   for (std::uint64_t number = 0; number < HalfLane::kSlots; ++number) {
@@ -237,7 +237,7 @@ TEST(VerbsEndpoint, DoesNotSleep_WhileSlotsAreFree) {
   }
 }
 
-TEST(VerbsEndpoint, WakesSleepingThread) {
+TEST(VerbsCarrier, WakesSleepingThread) {
   for (const Names& names : {Names{"rxe1"}, Names{"rxe1", "rxe0"}}) {
     CarrierPair pair(names, names);
     pair.connect(0);
@@ -257,7 +257,7 @@ TEST(VerbsEndpoint, WakesSleepingThread) {
 
 // ---- Ends ----
 
-TEST(VerbsEndpoint, ReportsDeadPeer) {
+TEST(VerbsCarrier, ReportsDeadPeer) {
   VerbsOptions hasty;
   hasty.timeout = 12;
   hasty.retry_count = 2;
@@ -274,7 +274,7 @@ TEST(VerbsEndpoint, ReportsDeadPeer) {
   EXPECT_FALSE(pair.writer.carrier->acknowledged());
 }
 
-TEST(VerbsEndpoint, ForgetsLanes) {
+TEST(VerbsCarrier, ForgetsLanes) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
   for (int time = 0; time < 2; ++time) {  // The second connection reuses the lane number.
     pair.connect(7);

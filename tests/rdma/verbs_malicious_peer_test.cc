@@ -1,4 +1,4 @@
-// The RDMA endpoint validates all received data. On two devices of a guest: rxe0 and rxe1.
+// The RDMA carrier validates all received data. On two devices of a guest: rxe0 and rxe1.
 #include <cstring>
 #include <functional>
 #include <utility>
@@ -8,7 +8,7 @@
 namespace tutti::test {
 namespace {
 
-TEST(VerbsEndpoint, RejectsInvalidAddress) {
+TEST(VerbsCarrier, RejectsInvalidAddress) {
   const auto refuses = [](const std::function<void(VerbsAddress&)>& spoil) {
     CarrierEnd one({"rxe0"}), other({"rxe1"});
     VerbsAddress address;
@@ -29,7 +29,7 @@ TEST(VerbsEndpoint, RejectsInvalidAddress) {
   EXPECT_FALSE(one.carrier->connect(shorter).ok());
 }
 
-TEST(VerbsEndpoint, RejectsInvalidLanding) {
+TEST(VerbsCarrier, RejectsInvalidLanding) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
   const auto landing = std::move(pair.reader.carrier->land(0, pair.reader.add(0, LaneEnd::reader))).value();
   HalfLane& writing = pair.writer.add(0, LaneEnd::writer);
@@ -39,7 +39,7 @@ TEST(VerbsEndpoint, RejectsInvalidLanding) {
   EXPECT_TRUE(pair.writer.carrier->attach(0, writing, landing).ok());
 }
 
-TEST(VerbsEndpoint, ReportsRejectedWrite) {
+TEST(VerbsCarrier, ReportsRejectedWrite) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
   auto bytes = std::move(pair.reader.carrier->land(0, pair.reader.add(0, LaneEnd::reader))).value();
   VerbsLanding landing;
@@ -55,7 +55,7 @@ TEST(VerbsEndpoint, ReportsRejectedWrite) {
   EXPECT_NE(status.message().find("refuses"), std::string::npos) << status.message();
 }
 
-// A malicious peer at the other end of an endpoint with one lane.
+// A malicious peer at the other end of a carrier with one lane.
 class VerbsMaliciousPeer : public testing::Test {
  protected:
   VerbsMaliciousPeer() : end_({"rxe0"}) {
@@ -71,7 +71,7 @@ class VerbsMaliciousPeer : public testing::Test {
     right_.kind = RecordKind::eager;
     right_.head.bytes = 8;
   }
-  // Returns the result at the endpoint.
+  // Returns the result at the carrier.
   Status send_record(const VerbsRecord& record, std::size_t bytes) {
     const std::vector<std::byte> data(bytes);
     EXPECT_TRUE(rail_->send(record, data, {}).ok());

@@ -1,4 +1,4 @@
-// Slots of lanes over RDMA in memory of a device, which the test emulates. Once the endpoint has registered the memory,
+// Slots of lanes over RDMA in memory of a device, which the test emulates. Once the carrier has registered the memory,
 // no processor can access it.
 #include <poll.h>
 #include <sys/mman.h>
@@ -17,7 +17,7 @@ constexpr std::size_t kBytes = HalfLane::kSlots * kSlotBytes;
 
 enum class Order : std::uint8_t { kept, read_back };
 
-// Memory that is mapped twice: for the endpoint, and for the test.
+// Memory that is mapped twice: for the carrier, and for the test.
 class TestRegion {
  public:
   explicit TestRegion(Order order) : segment_(std::move(Segment::create("tutti-test", kBytes)).value()) {
@@ -30,7 +30,7 @@ class TestRegion {
     region_.name = "a device of a test";
   }
   const DeviceRegion& requested() const { return region_; }
-  // Registers the memory with the endpoint, and makes it inaccessible otherwise.
+  // Registers the memory with the carrier, and makes it inaccessible otherwise.
   LaneMemory reached_by(Carrier& carrier) {
     auto reached = carrier.reach(region_);
     EXPECT_TRUE(reached.ok());
@@ -149,7 +149,7 @@ TEST_P(VerbsDeviceMemory, ForgetsLanes_WithMessagesBeingReadBack) {
   EXPECT_EQ(pair_.reader.arrivals, reported);
 }
 
-// The lanes of a connection, and their memory, outlive the endpoint.
+// The lanes of a connection, and their memory, outlive the carrier.
 TEST_P(VerbsDeviceMemory, OutlivesItsEndpoint) {
   pair_.writer.carrier = nullptr;
   pair_.reader.carrier = nullptr;

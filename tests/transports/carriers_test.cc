@@ -1,4 +1,4 @@
-// Reactions of a connection to a faulty endpoint.
+// Reactions of a connection to a faulty carrier.
 #include <gtest/gtest.h>
 
 #include "tests/transports/ends.h"
@@ -12,7 +12,7 @@ struct Faulty {
   bool insists = true;
 };
 
-class FaultyEndpoint : public testing::Test {
+class FaultyCarrier : public testing::Test {
  protected:
   void start(const Faulty& faults) {
     ends = std::make_unique<Connections>(std::make_unique<MemorySource>(faults.writer, faults.reader), Seal{},
@@ -36,13 +36,13 @@ class FaultyEndpoint : public testing::Test {
   LaneState out, in;
 };
 
-TEST_F(FaultyEndpoint, MayReportFullQueue) {
+TEST_F(FaultyCarrier, MayReportFullQueue) {
   start({Fault::no_room, Fault::no_room});
   stream(200);
   EXPECT_EQ(in.next, 200U) << ends->why();
 }
 
-TEST_F(FaultyEndpoint, FallsBackToTcp_WhenOptional) {
+TEST_F(FaultyCarrier, FallsBackToTcp_WhenOptional) {
   for (const Faulty& faults :
        {Faulty{Fault::refuse_connect, Fault::none, false}, Faulty{Fault::none, Fault::refuse_connect, false}}) {
     start(faults);
@@ -51,45 +51,45 @@ TEST_F(FaultyEndpoint, FallsBackToTcp_WhenOptional) {
   }
 }
 
-TEST_F(FaultyEndpoint, FailsConnection_WhenRequired) {
+TEST_F(FaultyCarrier, FailsConnection_WhenRequired) {
   start({Fault::none, Fault::refuse_connect});
   ends->until([&] { return ends->ends[1]->lost(); });
   EXPECT_NE(ends->ends[1]->reason().find("it does not want to (there)"), std::string::npos) << ends->ends[1]->reason();
   ends->until([&] { return ends->ends[0]->lost(); });
 }
 
-TEST_F(FaultyEndpoint, CannotDeliverMessageOutOfOrder) {
+TEST_F(FaultyCarrier, CannotDeliverMessageOutOfOrder) {
   start({Fault::wrong_number, Fault::none});
   expect_lost(1, "in the wrong order");
 }
 
-TEST_F(FaultyEndpoint, CannotDeliverMessageLongerThanSlot) {
+TEST_F(FaultyCarrier, CannotDeliverMessageLongerThanSlot) {
   start({Fault::too_long, Fault::none});
   expect_lost(1, "longer than its slot");
 }
 
-TEST_F(FaultyEndpoint, CannotDeliverMessageOfUnknownLane) {
+TEST_F(FaultyCarrier, CannotDeliverMessageOfUnknownLane) {
   start({Fault::no_such_lane, Fault::none});
   expect_lost(1, "unknown lane");
 }
 
-TEST_F(FaultyEndpoint, CannotReturnExcessCredits) {
+TEST_F(FaultyCarrier, CannotReturnExcessCredits) {
   start({Fault::none, Fault::undue_credits});
   expect_lost(0, "were not sent");
 }
 
-TEST_F(FaultyEndpoint, CannotWithdrawCredits) {
+TEST_F(FaultyCarrier, CannotWithdrawCredits) {
   start({Fault::none, Fault::fewer_credits});
   expect_lost(0, "were not sent");
 }
 
-TEST_F(FaultyEndpoint, ReportsReasonOfFailure) {
+TEST_F(FaultyCarrier, ReportsReasonOfFailure) {
   start({Fault::none, Fault::break_down});
   expect_lost(1, "memory is out of order (there)");
 }
 
 // The error suggests another transport only while the choice of transport may be the mistake.
-TEST_F(FaultyEndpoint, SuggestsAlternative_UntilItHasWorked) {
+TEST_F(FaultyCarrier, SuggestsAlternative_UntilItHasWorked) {
   const auto reason = [this](Fault of_reader) {
     ends = std::make_unique<Connections>(std::make_unique<MemorySource>(Fault::none, of_reader), Seal{}, true,
                                          "take the train");
@@ -104,10 +104,10 @@ TEST_F(FaultyEndpoint, SuggestsAlternative_UntilItHasWorked) {
   EXPECT_EQ(reason(Fault::break_down_later), "memory is out of order (there)");
 }
 
-// The last note of the other end is delivered, although the endpoint failed before the note was read.
-TEST_F(FaultyEndpoint, DeliversLastNote_AfterFailure) {
+// The last note of the other end is delivered, although the carrier failed before the note was read.
+TEST_F(FaultyCarrier, DeliversLastNote_AfterFailure) {
   start({Fault::none, Fault::break_down});
-  for (int iteration = 0; iteration < 20; ++iteration) {  // The endpoint is connected, and the lane has landed.
+  for (int iteration = 0; iteration < 20; ++iteration) {  // The carrier is connected, and the lane has landed.
     ends->advance(0);
     ends->advance(1);
   }
@@ -119,7 +119,7 @@ TEST_F(FaultyEndpoint, DeliversLastNote_AfterFailure) {
 }
 
 // A late rank first reads when the other rank has already given up, reported that, and left.
-TEST_F(FaultyEndpoint, DeliversNotes_WhenConnectFails) {
+TEST_F(FaultyCarrier, DeliversNotes_WhenConnectFails) {
   for (const bool leaves : {false, true}) {
     start({Fault::none, Fault::refuse_connect});
     ends->ends[0]->send(0, message_of(1, 20));

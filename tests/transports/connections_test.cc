@@ -114,7 +114,7 @@ TEST_P(ConnectionsWith, SurviveEndOfContext_InAnyPhase) {
     LaneState in_other = ends->reading(lane_of(1), 2);
     (void)ends->reading(lane_of(1), 1);
     fill(out);
-    // The steps end before the endpoint is connected, before a lane has landed, with messages in flight, or after them.
+    // The steps end before the carrier is connected, before a lane has landed, with messages in flight, or after them.
     for (std::uint32_t steps = random() % 12; steps > 0; --steps) ends->advance(static_cast<int>(random() % 2));
     const int first = static_cast<int>(random() % 2);
     ends->ends[first]->close(1);

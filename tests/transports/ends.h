@@ -48,9 +48,9 @@ class Ends {
   virtual std::string why() { return ""; }
 };
 
-// The ends of a TCP connection, optionally with an endpoint.
+// The ends of a TCP connection, optionally with a carrier.
 struct Connections : Ends {
-  // Both endpoints, if any, are created by `from`.
+  // Both carriers, if any, are created by `from`.
   explicit Connections(std::unique_ptr<CarrierSource> from = nullptr, const Seal& seal = {}, bool insists = true,
                        const std::string& instead = "");
   LaneView open(int end, const LaneSpec& spec, LaneEnd which, std::uint32_t context) override;
@@ -65,12 +65,12 @@ struct Connections : Ends {
 
 struct Tested {
   const char* name;
-  // Returns the source of endpoints. Fails if the machine does not support them.
+  // Returns the source of carriers. Fails if the machine does not support them.
   Result<std::unique_ptr<CarrierSource>> (*open)();
   bool sealed = false;
 };
 
-// Returns all kinds of endpoints. The first is "tcp", which has no endpoint.
+// Returns all kinds of connections. The first is "tcp", which has no carrier.
 const std::vector<Tested>& connections_tested();
 
 // Returns lanes in shared memory with both ends in this process.

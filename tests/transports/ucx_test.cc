@@ -36,7 +36,7 @@ HalfLane half_of(Carrier& carrier, LaneEnd which, std::uint32_t slot_bytes) {
 }
 
 // Both ends, each with its own engine.
-class UcxEndpoints : public testing::Test {
+class UcxCarriers : public testing::Test {
  protected:
   void SetUp() override {
     for (std::unique_ptr<Carrier>& end : ends_) {
@@ -66,7 +66,7 @@ class UcxEndpoints : public testing::Test {
 
 // The peer closes the lane before, during and after the fetch. A correct peer closes a lane only after its messages
 // have left. The reader must keep memory into which UCX still writes.
-TEST_F(UcxEndpoints, KeepMemoryOfLaneClosedTooEarly_UntilMessageArrives) {
+TEST_F(UcxCarriers, KeepMemoryOfLaneClosedTooEarly_UntilMessageArrives) {
   constexpr std::uint32_t kLanes = 60;
   std::vector<std::weak_ptr<std::byte>> freed;
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -92,7 +92,7 @@ TEST_F(UcxEndpoints, KeepMemoryOfLaneClosedTooEarly_UntilMessageArrives) {
 
 // Sends more messages than UCX's own buffers hold. UCX must send the rest while the writer waits for its calls to
 // complete.
-TEST_F(UcxEndpoints, SendEverything_BeforeWriterCompletes) {
+TEST_F(UcxCarriers, SendEverything_BeforeWriterCompletes) {
   constexpr std::uint32_t kLanes = 40, kBytes = 4096;
   std::vector<HalfLane> reading, writing;
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -120,7 +120,7 @@ TEST_F(UcxEndpoints, SendEverything_BeforeWriterCompletes) {
 }
 
 // The peer does not respond, like a stopped process. The endpoint cancels its pending sends and frees their memory.
-TEST_F(UcxEndpoints, CloseWithoutPeer) {
+TEST_F(UcxCarriers, CloseWithoutPeer) {
   std::weak_ptr<std::byte> freed;
   {
     const HalfLane reading = half(0, LaneEnd::reader);
