@@ -13,7 +13,10 @@ ALIAS = re.compile(r"\s*(?:template\s*<[^;]*?>\s*)?using\s+(\w+)\s*=")
 # Maximum words of a comment in a public header. Longer explanations belong in docs/guide.
 MAX_HEADER_WORDS = 80
 COMMENT = re.compile(r"^\s*(?://|/\*|\*|#)\s?(.*)$")
-OPENING = re.compile(r"(?:^|[.;:!?] )(Of|What|Who|Whoever|Whose|Those|Likewise|Nobody) [a-z]")
+WORDS = r"(Of|What|Who|Whoever|Whose|Those|That|As of|Likewise|Nobody) [a-z]"
+OPENING = re.compile(r"(?:^|[.;:!?] )" + WORDS)
+# In Markdown, sentences also begin after the mark of a list, heading or quotation, and after emphasis.
+OPENING_IN_MARKDOWN = re.compile(r"(?:^\s*(?:[-*>] |\d+\. |#+ )?\**|[.;:!?]\)?\** )" + WORDS)
 PHRASE = re.compile(r" is none\b| cannot be\"|out of turn|\bnobody\b|\bheed")
 SUBJECT = re.compile(r"^[\w./,{} -]+: (?P<verb>[A-Z][a-z]+)\b(?! has\b)")
 NOT_IMPERATIVE = {"What", "Of", "Who", "Those", "That", "The", "It", "No", "Names", "Where", "Which", "As", "In", "An",
@@ -65,10 +68,21 @@ def check_comments(path, text):
                 line = text.count("\n", 0, match.start()) + 1
                 yield f"{path}:{line}: a comment of {words} words; the maximum is {MAX_HEADER_WORDS}: move details to docs/guide"
     for number, line in enumerate(text.splitlines(), 1):
-        comment = COMMENT.match(line) or re.search(r"\s//\s(.*)$", line)
+        comment = COMMENT.match(line) or re.search(r"\s# (.*)$" if path.endswith(".py") else r"\s//\s(.*)$", line)
         match = OPENING.search(comment.group(1)) if comment else None
         if match:
             yield f"{path}:{number}: a sentence begins with '{match.group(1)}': put the subject first"
+
+
+def check_markdown(path, text):
+    """Checks openings of sentences, except in code and in tables."""
+    in_code, ended = False, True  # ended: the previous line ended a sentence or paragraph.
+    for number, line in enumerate(text.splitlines(), 1):
+        in_code ^= line.lstrip().startswith("```")
+        match = None if in_code or line.startswith("|") else OPENING_IN_MARKDOWN.search(line)
+        if match and (ended or match.start() > 0 or not line.lstrip()[0].isalpha()):
+            yield f"{path}:{number}: a sentence begins with '{match.group(1)}': put the subject first"
+        ended = line.rstrip(" *`").endswith((".", ":", "!", "?")) or not line.strip()
 
 
 def check_messages(source):

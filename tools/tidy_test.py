@@ -149,7 +149,15 @@ class Tidy(unittest.TestCase):
         self.reports("begins with 'What'", {"src/base/a.h": "// What a call costs.\n" + HEADER})
         self.reports("begins with 'Of'", {"src/base/a.h": "// A call. Of a stream, when it is done.\n" + HEADER})
         self.reports("begins with 'Whoever'", {"tools/a.py": "# Whoever calls it waits.\n"})
+        self.reports("begins with 'That'", {"tools/a.py": "tests = []  #" + " That execute it.\n"})
+        self.reports("begins with 'As of'", {"src/base/a.h": "int type;  // As of type_of().\n" + HEADER})
         self.accepts({"src/base/a.h": "// Returns the cost of a call. Offers none.\n" + HEADER})
+
+    def test_rejects_a_sentence_in_markdown_without_subject_first(self):
+        for text in ("What a call costs.\n", "A page. That page is short.\n", "- **Polling.** Who polls sleeps.\n",
+                     "A page.\n\nThose pages are short.\n", "## Of calls\n"):
+            self.reports("begins with", {"tools/a.md": text})
+        self.accepts({"tools/a.md": "The page lists\nwhat a call costs, and\nthat it returns.\n\n```\nWhat is code.\n```\n| Of rows |\n"})
 
     def test_rejects_a_long_comment_in_a_public_header(self):
         comment = "/* %s */\nint a(void);\n"

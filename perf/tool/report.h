@@ -17,13 +17,12 @@ struct Timing {
   double time_us = 0;  // Mean over the iterations, of the rank that -a picks.
   double min_us = 0;   // Fastest and median iteration of the slowest rank.
   double median_us = 0;
-  double spell_us =
-      0;  // Likewise, the median spell of 16 iterations in a row: ranks run ahead of each other, and wait.
+  double spell_us = 0;      // Median of spells of 16 consecutive iterations: ranks run ahead of each other, and wait.
   std::uint32_t calls = 1;  // Per iteration.
   double bus_bandwidth = 0;
   double algorithm_bandwidth = 0;   // Both in GB/s of 1e9 bytes.
   std::uint64_t wrong = 0;          // Elements, of all ranks and checked runs.
-  std::string algorithm, protocol;  // That rank 0 ran last; empty: there was nothing to do, or to choose.
+  std::string algorithm, protocol;  // Last ones on rank 0; empty: there was nothing to do, or to choose.
   std::uint32_t ran_otherwise = 0;  // Timed iterations whose last call ran as another: the library had some on trial.
   std::string compression = "raw";  // How elements travelled. Where they were rounded:
   double error = 0;                 // the root of the mean square of the errors, over that of the results,

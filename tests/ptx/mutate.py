@@ -39,7 +39,7 @@ class Mutant:
         self.name, self.kind = name, kind
         positions = re.search(r"\(([^()]*:\d[^()]*)\)$", place)
         self.place = positions.group(1) if positions else place  # Source positions, innermost first.
-        self.tests = []  # That execute it.
+        self.tests = []  # Tests that execute it.
         self.found = ""  # Test, seed and reason.
 
     def order(self):

@@ -59,7 +59,7 @@ struct StoreBuffer {
   std::vector<std::unique_ptr<PendingStore>> spare;
   std::array<std::uint16_t, kFilter> filter{};  // Pending parts by hash of their granule.
   std::uint32_t capacity = 16;
-  std::uint32_t fences = 0;  // That the block executed, except those of sequential consistency, which empty the buffer.
+  std::uint32_t fences = 0;  // Executed by the block, except those of sequential consistency, which empty the buffer.
   static std::uint32_t hash(std::uint64_t address) {
     return static_cast<std::uint32_t>((address >> 3) * 0x9e3779b1U >> 8) % kFilter;
   }

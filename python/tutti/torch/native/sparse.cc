@@ -15,7 +15,7 @@ constexpr size_t kMaxDimensions = 64;  // The limit of PyTorch's own operations.
 // A rank's tensor as ranks exchange it, on both paths of the backend alike.
 struct SparseShape {
   int64_t count = 0;  // Elements with indices.
-  int64_t type = 0;   // As of elements_of().
+  int64_t type = 0;   // From elements_of().
   int64_t type_bytes = 0;
   int64_t sparse_dimensions = 0;
   int64_t dimensions = 0;
