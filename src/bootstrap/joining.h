@@ -42,7 +42,7 @@ class Joining {
   Status join_tree();
   Status call_parent();
   Status join_mesh();
-  Status join_peer_sockets();  // This and the next three functions are in joining_sockets.cc.
+  Status join_peer_sockets();
   Status await_peer_sockets();
   Status call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& listener);
   Status accept_peer_socket(Rank other, AcceptedPeer accepted);

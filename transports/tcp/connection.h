@@ -151,7 +151,7 @@ class TcpConnection : private CarrierEvents {
   void exchange();
   void reap_closed_lanes();
 
-  // carrying.cc
+  // Functions of the carrier.
   void introduce();
   Status handle_carrier_offer(const TcpFrameHeader& header, const std::byte* payload);
   Status choose_data_path(bool other_reaches);
