@@ -159,7 +159,7 @@ TUTTI_API tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options
 /* Like tutti_comm_create; reads rank, ranks and rendezvous from the variables of torchrun, Open MPI, MPICH (PMI) or
  * Slurm, or from TUTTI_RANK, TUTTI_RANKS and TUTTI_ROOT.
  *   Without any of these: creates a communicator of one rank.
- *   Errors: a rank without a number of ranks, or the reverse, is tutti_invalid_usage.
+ *   Errors: a rank without a number of ranks, or the reverse, is tutti_invalid_usage; from Slurm, a warning.
  *   Guide: docs/guide/multi-node.md describes hosts, TUTTI_ROOT and Slurm. */
 TUTTI_API tutti_status tutti_comm_create_from_environment(const tutti_comm_options* options, tutti_comm* comm);
 

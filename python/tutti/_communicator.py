@@ -30,6 +30,8 @@ class UniqueId:
         size = ctypes.sizeof(self._struct)
         if data is None:
             check(c.get_unique_id(self._struct))
+        elif isinstance(data, str):
+            raise InvalidArgument("the id is text; pass bytes(id) of the creating rank")
         elif len(data) != size:
             raise InvalidArgument(f"the id has {len(data)} bytes; it must have {size}: pass bytes(id) of the creating rank")
         else:
@@ -134,6 +136,8 @@ class Communicator(Messages):
 
         Only the remaining ranks call it, with the same list. Ranks keep their order. Unset options are inherited.
         """
+        if not hasattr(excluded, "__iter__"):
+            raise InvalidArgument(f"excluded is {excluded!r}; pass a list of ranks", operation="comm_shrink")
         handle = ctypes.c_void_p()
         ranks = (ctypes.c_int * len(excluded))(*(self._int("comm_shrink", "an excluded rank", rank) for rank in excluded))
         struct = _options.struct_of(options)

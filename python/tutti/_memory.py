@@ -24,8 +24,8 @@ def zeros(shape: int | tuple[int, ...], dtype: Any = "float32") -> Any:
     element = numpy_dtype(code)
     count = 1
     for size in (shape,) if isinstance(shape, int) else shape:
-        if size < 0:
-            raise InvalidArgument(f"the shape is {shape}; sizes must be 0 or more", operation="zeros")
+        if not hasattr(size, "__index__") or size < 0:
+            raise InvalidArgument(f"the shape is {shape!r}; sizes must be 0 or more", operation="zeros")
         count *= size
     size_bytes = max(1, count) * _types.size_of(code)
     address = ctypes.c_void_p()

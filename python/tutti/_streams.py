@@ -10,7 +10,7 @@ from typing import Any, Callable
 
 from . import _callbacks
 from ._api import Status, c
-from ._errors import Error, check, last_error, last_error_among
+from ._errors import Error, InvalidArgument, check, last_error, last_error_among
 from ._options import limit_ms
 
 
@@ -148,6 +148,8 @@ class Stream:
         function: may make calls with a stream, query, and add callbacks. It must not wait. Exceptions in it go to
         sys.unraisablehook. It is kept alive, and called once before synchronize() or close() of the stream returns.
         """
+        if not callable(function):
+            raise InvalidArgument(f"function is {function!r}; pass a function of one argument", operation="stream_add_callback")
         check(_callbacks.register(c.stream_add_callback, self.handle,
                                   lambda status: function(self._error(status))))
 

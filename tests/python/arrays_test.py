@@ -174,7 +174,7 @@ class Arrays(unittest.TestCase):
             self.assertTrue((self.comm.all_reduce(part, out=part) == 1).all())
             del part
             self.assertEqual(len(os.listdir("/proc/self/fd")), before)
-        for shape in (-1, (2, -3)):
+        for shape in (-1, (2, -3), "x"):
             with self.assertRaisesRegex(tutti.InvalidArgument, "sizes must be 0 or more"):
                 tutti.zeros(shape)
 

@@ -155,6 +155,15 @@ class Errors(unittest.TestCase):
             with tutti.Communicator(timeout=seconds) as comm:
                 comm.barrier()
 
+    def test_arguments_of_wrong_types_are_refused(self):
+        with tutti.Communicator() as comm, tutti.Stream() as stream:
+            with self.assertRaisesRegex(tutti.InvalidArgument, "excluded is None; pass a list of ranks"):
+                comm.shrink(None)
+            with self.assertRaisesRegex(tutti.InvalidArgument, "function is 3; pass a function of one argument"):
+                stream.add_callback(3)
+        with self.assertRaisesRegex(tutti.InvalidArgument, "the id is text; pass bytes"):
+            tutti.UniqueId("x" * 128)
+
     def test_closed_communicator_is_refused(self):
         comm = tutti.Communicator()
         view = comm.with_options(compression="raw")

@@ -316,8 +316,9 @@ Status Network::apply(const Fault& fault) {
   const auto [end, error] = named ? std::from_chars(text.data() + 4, digits_end, host)
                                   : std::from_chars_result{text.data(), std::errc::invalid_argument};
   if (error != std::errc() || end != digits_end || host >= cluster_.hosts)
-    return invalid_argument("link '" + text + "' must begin with a host from host0: to host" +
-                            std::to_string(cluster_.hosts - 1) + ":");
+    return invalid_argument(
+        "link '" + text + "' must begin with " +
+        (cluster_.hosts == 1 ? "host0" : "a host from host0: to host" + std::to_string(cluster_.hosts - 1)) + ":");
   if (!(fault.rate >= 0 && fault.rate <= 1))
     return invalid_argument("remaining bandwidth of " + text + " must be a fraction from 0 to 1");
   const std::string wanted = text.substr(colon + 1);

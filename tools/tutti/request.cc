@@ -113,7 +113,8 @@ Result<double> parse_bytes(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, std::chars_format::fixed);
   const double bytes = value * factor;
-  if (error != std::errc() || end != digits.end() || !(bytes >= 1 && bytes <= kMaxBytes))
+  const bool splits_byte = factor == 1 && bytes != std::floor(bytes);
+  if (error != std::errc() || end != digits.end() || splits_byte || !(bytes >= 1 && bytes <= kMaxBytes))
     return invalid_argument("must be a number of bytes from 1 to 1e15, such as 8, 64K, 1.5M or 1G");
   return std::floor(bytes);
 }

@@ -132,7 +132,8 @@ Result<TopoRings> rings_of(const Topology& topology, const std::vector<std::uint
 
 Result<std::vector<std::uint32_t>> parse_gpus(const std::string& text) {
   Result<std::vector<std::uint32_t>> gpus = cpus_of_list(text);
-  if (!gpus.ok() || gpus.value().empty()) return invalid_argument("must be a list of GPU indices, such as 0,1,5-7");
+  if (!gpus.ok() || gpus.value().empty())
+    return invalid_argument("must be a list of different GPU indices, such as 0,1,5-7");
   return gpus;
 }
 
