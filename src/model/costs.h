@@ -31,6 +31,7 @@ struct Costs {
   std::string_view name;  // Machine name: "H100".
   double launch_us = 0;   // Host time per call, with one process per device.
   std::array<double, kProtocolCount> base_us{};
+  double mapped_us = 0;  // Added to base_us in calls that access peers' memory.
   std::array<std::array<double, kProtocolCount>, kLinkClasses> hop_us{};
   std::array<double, kProtocolCount> step_us{};
   std::array<double, kProtocolCount> channel_gbytes_per_s{};

@@ -1,5 +1,7 @@
 #include "src/model/machine.h"
 
+#include "src/model/gpu_kernel.h"
+
 namespace tutti {
 namespace {
 
@@ -50,7 +52,7 @@ constexpr Level kTcp = {.links = LinkClass::network,
                         .passed_on_us = 1.5,  // Equal to a hop.
                         .woken_us = 15};      // Zero in memory, where a rank polls as soon as it has a core.
 
-// Estimate, not measured (see perf/results/PENDING.md). A channel reads and writes at copy speed; arithmetic overlaps.
+// Predicted, not measured (see perf/results/PENDING.md). A channel reads and writes at copy speed; arithmetic overlaps.
 // Coding moves 4 bytes per value; the message's own bytes are counted as read and written elsewhere.
 double coding_gbytes_per_s(CompressionFormat compression, double copied_gbytes_per_s) {
   const double value_bytes = sizeof(float),
@@ -60,20 +62,15 @@ double coding_gbytes_per_s(CompressionFormat compression, double copied_gbytes_p
 
 Costs device_costs() {
   Costs costs;
-  costs.name = "a GPU, estimated";
-  costs.launch_us = 6;
+  costs.name = "a GPU, predicted";
+  set_gpu_kernel(costs);
   for (auto& hops : costs.hop_us) {
-    hops[kSimple] = 2;
-    hops[kLl] = hops[kLl128] = 1;
+    hops[kSimple] = 0.8;  // As in the simulator (tools/simulator/figures.cc).
+    hops[kLl] = hops[kLl128] = 0.6;
   }
-  costs.hop_us[static_cast<std::size_t>(LinkClass::network)] = {10, 10, 10};
-  costs.step_us = {0.5, 0.2, 0.2};
-  costs.channel_gbytes_per_s[kSimple] = 15;
-  costs.channel_gbytes_per_s[kLl] = 6;
-  costs.channel_gbytes_per_s[kLl128] = 12;
+  costs.hop_us[static_cast<std::size_t>(LinkClass::network)] = {14, 5, 8.5};
   costs.compressed_bytes[kLl] = 2;
   costs.compressed_bytes[kLl128] = 128.0 / 120;
-  costs.max_channels = 32;
   for (std::uint32_t i = 1; i < kCompressionFormats; ++i)
     costs.encode_gbytes_per_s[i] = costs.decode_gbytes_per_s[i] =
         coding_gbytes_per_s(static_cast<CompressionFormat>(i), costs.channel_gbytes_per_s[kSimple]);
@@ -96,8 +93,9 @@ const Machine& machine_of_hosts() {
 const Machine& machine_of_devices() {
   static const Machine machine = {
       .costs = device_costs(),
-      .levels = {{.links = LinkClass::nvlink, .member_gbytes_per_s = 400, .rank_gbytes_per_s = 400},
-                 {.links = LinkClass::network, .member_gbytes_per_s = 400, .rank_gbytes_per_s = 50}}};
+      .levels = {
+          {.links = LinkClass::nvlink, .member_gbytes_per_s = kNvlinksOfH100, .rank_gbytes_per_s = kNvlinksOfH100},
+          {.links = LinkClass::network, .member_gbytes_per_s = 400, .rank_gbytes_per_s = 50}}};
   return machine;
 }
 

@@ -37,7 +37,7 @@ void set_coding_rates(Costs& costs, Instructions instructions);
 
 // Ranks in host memory with AVX-512, one core per rank, and TCP between hosts. Parameters: docs/design/tuning.md.
 const Machine& machine_of_hosts();
-// Ranks on GPUs of one host, with 400 Gbit/s per GPU between hosts. Estimates.
+// Ranks on H100 GPUs of one host, with 400 Gbit/s per GPU between hosts. Predicted, not measured.
 const Machine& machine_of_devices();
 
 }  // namespace tutti

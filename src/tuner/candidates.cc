@@ -166,7 +166,9 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
       load.coding.values_bytes = static_cast<double>(query.block_bytes);
     }
   }
-  return predict(cost_law, load, machine);
+  Prediction prediction = predict(cost_law, load, machine);
+  if (choice.mapped) prediction.launch_us += machine.costs.mapped_us;
+  return prediction;
 }
 
 Result<std::vector<Candidate>> candidates(const Query& query) {

@@ -335,7 +335,9 @@ TEST_P(DeviceTuneFileTest, OverridesPrediction) {
   ASSERT_GT(candidates.size(), 1U);
   std::swap(candidates.front(), candidates.back());
   ASSERT_TRUE(add_to_tune_cache(file_, cache.machines[0]).ok());
-  const std::string wanted = candidates.front().algorithm + " " + name(candidates.front().protocol);
+  const TunedCandidate& first = candidates.front();
+  const bool mapped = first.algorithm.ends_with("_mapped");  // Such calls report no protocol.
+  const std::string wanted = first.algorithm + " " + (mapped ? "" : name(first.protocol));
   EXPECT_NE(wanted, kept);
   const auto all = ways(50);
   EXPECT_EQ(distinct(all), std::set<std::string>{wanted});

@@ -1,0 +1,77 @@
+#include "src/model/gpu_kernel.h"
+
+#include <array>
+
+namespace tutti {
+namespace {
+
+constexpr std::string_view kEstimate = "estimate";
+
+// Indices into kConstants.
+enum Constant : std::size_t {
+  kKernel,
+  kHostWords,
+  kLaneEnds,
+  kCall,
+  kLoad,
+  kFence,
+  kCounter,
+  kReceive,
+  kLlMessage,
+  kAddresses,
+  kAccess,
+  kLeave,
+  kPull,
+  kConstantCount
+};
+
+constexpr std::array<GpuConstant, kConstantCount> kConstants = {{
+    {"begin and end of a kernel", 3.0, "us", kEstimate},
+    {"read of words in host memory", 1.0, "us", kEstimate},
+    {"load and store of the ends of lanes", 1.2, "us", kEstimate},
+    {"Tutti's part of a call", 0.5, "us", kEstimate},
+    {"64 KiB loaded by a thread block", 0.6, "us", kEstimate},
+    {"system fence", 1.0, "us", "github.com/meta-pytorch/torchcomms/pull/3325, GB200: 0.7 to 1"},
+    {"counter of a message, stored or polled", 0.2, "us", kEstimate},
+    {"barriers and first load of a message", 1.2, "us", kEstimate},
+    {"message of LL, sent or received", 0.27, "us", kEstimate},
+    {"exchange of addresses", 1.2, "us", kEstimate},
+    {"announcement of accesses in host memory", 2.5, "us", kEstimate},
+    {"end of accesses to peers", 1.0, "us", kEstimate},
+    {"rate of accesses to peers' memory", 325, "GB/s", "fitted to github.com/vllm-project/vllm/pull/42324, 8 H100"},
+}};
+
+constexpr double kLoadedBytes = 64 * 1024;
+
+constexpr double at(Constant constant) { return kConstants[constant].value; }
+
+// A sender loads, stores and fences; a receiver waits at barriers and loads. A step has the mean of both.
+constexpr double kStepUs = (at(kLoad) + at(kFence) + at(kReceive)) / 2;
+constexpr double kCopyRate = kLoadedBytes / at(kLoad) * 1e-3;
+
+constexpr GpuKernel kGpuKernel = {
+    .start_us = at(kKernel) + at(kHostWords) + at(kLaneEnds) + at(kCall),
+    .mapped_us = at(kLoad) + at(kAddresses) + at(kAccess) + at(kLeave) - at(kLaneEnds),
+    .step_us = kStepUs,
+    .simple_message_us = at(kCounter),
+    .ll_message_us = at(kLlMessage),
+    .copy_gbytes_per_s = kCopyRate,
+    .fold_gbytes_per_s = kCopyRate / (2 * 8.0 / 7 - 1),  // Of 8 ranks: 32 KiB of each operand in the time of a load.
+    .mapped_share = at(kPull) / kNvlinksOfH100};
+
+}  // namespace
+
+std::span<const GpuConstant> gpu_constants() { return kConstants; }
+
+const GpuKernel& gpu_kernel() { return kGpuKernel; }
+
+void set_gpu_kernel(Costs& costs) {
+  costs.base_us.fill(kGpuKernel.start_us);
+  costs.mapped_us = kGpuKernel.mapped_us;
+  costs.step_us.fill(kGpuKernel.ll_message_us);
+  costs.step_us[static_cast<std::size_t>(Protocol::simple)] = kGpuKernel.step_us / 2 + kGpuKernel.simple_message_us;
+  costs.channel_gbytes_per_s.fill(kGpuKernel.copy_gbytes_per_s);
+  costs.fold_gbytes_per_s = kGpuKernel.fold_gbytes_per_s;
+}
+
+}  // namespace tutti

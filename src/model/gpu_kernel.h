@@ -1,0 +1,39 @@
+// Time of Tutti's GPU kernels, without links: the constants of all predictions for GPUs. No constant was measured with
+// Tutti, which has run on no GPU: they are published measurements of other software, and estimates.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "src/model/costs.h"
+
+namespace tutti {
+
+// Rate of all NVLinks of an H100, as NCCL's rings reach it (tools/simulator/figures.cc).
+inline constexpr double kNvlinksOfH100 = 0.808 * 450;
+
+// A constant from which gpu_kernel() is computed.
+struct GpuConstant {
+  std::string_view name;
+  double value = 0;
+  std::string_view unit;
+  std::string_view source;
+};
+std::span<const GpuConstant> gpu_constants();
+
+struct GpuKernel {
+  double start_us = 0;   // Begin and end of a call on lanes.
+  double mapped_us = 0;  // Added in calls that access peers' memory.
+  double step_us = 0;    // Time of a thread block per step of Simple, in addition to its bytes.
+  // Time of a thread block per message that it sends or receives, in addition.
+  double simple_message_us = 0, ll_message_us = 0;
+  double copy_gbytes_per_s = 0;  // Rate of a thread block.
+  double fold_gbytes_per_s = 0;  // Rate of the additional time for received bytes that are reduced.
+  double mapped_share = 1;       // Rate of links for accesses to peers' memory, relative to lanes.
+};
+const GpuKernel& gpu_kernel();
+
+// Sets the costs of Tutti's kernels. Costs count messages; a fused step handles two on average.
+void set_gpu_kernel(Costs& costs);
+
+}  // namespace tutti
