@@ -34,7 +34,7 @@ def one_host(preset, launch):
 
 def rack(ranks, collective):
     return ["--topology", "gb200-nvl72", "--hosts", str(ranks // 4), "--launch", "graph", "--channels", "4",
-            "--chunk", "1M"]
+            "--chunk", "1M", "--kernels", "nccl"]
 
 
 def whole_rack(ranks, collective):
@@ -43,7 +43,8 @@ def whole_rack(ranks, collective):
 
 def network(ranks, collective):
     """Sends whole blocks with 8 thread blocks, like the measured library (CTRAN of NCCLX)."""
-    return ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager", "--channels", "8", "--chunk", "16G"]
+    return ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager", "--channels", "8", "--chunk", "16G",
+            "--kernels", "nccl"]
 
 
 def eager_part(row):
@@ -74,6 +75,7 @@ TABLES = (
     Table("h200.csv", "4 to 8 H200", "sm90", one_host("dgx-h200", "eager-many"),
           lambda row: LEFT_OUT if row.bytes == 16 << 30 else SEEN),
     Table("h100-graph.csv", "6 and 8 H100, a graph", "sm90", one_host("dgx-h100", "graph"), graph_part),
+    Table("h200-graph.csv", "8 H200, a graph", "sm90", one_host("dgx-h200", "graph"), lambda row: SEEN),
     Table("b200.csv", "4 to 8 B200", "sm100", one_host("dgx-b200", "eager-many"),
           lambda row: FITTED if row.ranks == 8 else SEEN),
     Table("gb200-nvlink.csv", "4 and 8 GB200 on NVLinks, a graph, 4 channels", "sm100", rack, lambda row: FITTED),

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "src/model/gpu_kernel.h"
 #include "src/topology/presets.h"
 #include "tools/simulator/figures.h"
 
@@ -53,18 +54,35 @@ TEST(Figures, ExistForEveryPreset_AndGrowWithGenerations) {
   double least = 0;
   for (const char* name : {"dgx-a100", "dgx-h100", "dgx-b200"}) {
     const Topology topology = preset(name).value();
-    const Costs costs = costs_of(topology).value();
+    const Costs costs = costs_of(topology, Kernels::nccl).value();
     double nvlinks = 0;
     for (const Link& link : topology.links) nvlinks += link.kind == LinkKind::nvlink ? link.gbytes_per_s : 0;
     const double carried = nvlinks / 8 * costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)];
     EXPECT_GT(carried, least) << name;
     least = carried;
   }
-  EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, costs_of(preset("dgx-b200").value()).value().name);
-  EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
+  EXPECT_EQ(costs_of(preset("gb200-nvl72").value(), Kernels::nccl).value().name,
+            costs_of(preset("dgx-b200").value(), Kernels::nccl).value().name);
+  EXPECT_EQ(costs_of(preset("dgx-h200").value(), Kernels::nccl).value().name, "H100");
   // Measurements on Alps (7.8 us) disprove that calls take longer to launch on every Grace processor.
-  EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().launch_us,
-            costs_of(preset("dgx-b200").value()).value().launch_us);
+  EXPECT_EQ(costs_of(preset("gb200-nvl72").value(), Kernels::nccl).value().launch_us,
+            costs_of(preset("dgx-b200").value(), Kernels::nccl).value().launch_us);
+}
+
+TEST(Figures, DependOnKernels_ButNotThoseOfLinks) {
+  for (const char* name : {"dgx-a100", "dgx-h100", "dgx-b200"}) {
+    const Topology topology = preset(name).value();
+    const Costs nccl = costs_of(topology, Kernels::nccl).value(), tutti = costs_of(topology, Kernels::tutti).value();
+    EXPECT_EQ(tutti.efficiency, nccl.efficiency) << name;
+    EXPECT_EQ(tutti.hop_us, nccl.hop_us) << name;
+    EXPECT_EQ(tutti.launch_us, nccl.launch_us) << name;
+    EXPECT_NE(tutti.channel_gbytes_per_s, nccl.channel_gbytes_per_s) << name;
+    EXPECT_EQ(tutti.base_us[0], gpu_kernel().start_us) << name;
+    EXPECT_EQ(nccl.mapped_us, 0) << name;
+    EXPECT_GT(tutti.mapped_us, 0) << name;
+    EXPECT_EQ(tutti.encode_gbytes_per_s, nccl.encode_gbytes_per_s) << name << ": compression takes no time";
+  }
+  EXPECT_EQ(costs_of(Topology{}, Kernels::tutti).value().base_us, costs_of(Topology{}, Kernels::nccl).value().base_us);
 }
 
 }  // namespace

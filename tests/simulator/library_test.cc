@@ -91,6 +91,59 @@ TEST(LibraryModel, SlowsBeginningOfCall_WithinHost) {
   EXPECT_EQ(simulated(hosts, costs, kRing, call).time_us, between);
 }
 
+// Each rank sends 3 messages, then reduces 3.
+TEST(LibraryModel, CountsMessagesOfSteps) {
+  const Network network = network_of(cluster_of(1, 4));
+  const Wanted wanted = {Collective::all_reduce, "one_shot"};
+  Costs costs = plain_costs();
+  const double without = simulated(network, costs, wanted, whole(4e3)).time_us;
+  costs.message_us.fill(2);
+  EXPECT_NEAR(simulated(network, costs, wanted, whole(4e3)).time_us, without + 2 * (3 + 3),
+              0.2);  // Links work meanwhile.
+}
+
+TEST(LibraryModel, AddsTimeOfReductions) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  const auto time_us = [&](Collective collective) {
+    return simulated(network, costs, {collective, collective == Collective::all_reduce ? "one_shot" : "direct"},
+                     whole(4e3))
+        .time_us;
+  };
+  const double reduced = time_us(Collective::all_reduce), gathered = time_us(Collective::all_gather);
+  costs.fold_gbytes_per_s = 1;  // 3 messages of 4000 bytes.
+  EXPECT_NEAR(time_us(Collective::all_reduce), reduced + 12, 1e-3);
+  EXPECT_EQ(time_us(Collective::all_gather), gathered);
+}
+
+// A rank sends a block to 3 peers, 10 us each on its link, and then receives 3 blocks, 5 us each.
+TEST(LibraryModel, DelaysReceives_UntilStoresHavePassedLinks) {
+  const Network network = network_of(cluster_of(1, 4));
+  const Wanted wanted = {Collective::all_gather, "direct"};
+  Costs costs = plain_costs(0);
+  costs.step_us.fill(5);
+  Call call = whole(4e6);
+  EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 30 + kWay + 5, 1e-3);
+  costs.awaits_stores = true;
+  EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 30 + 3 * 5, 1e-3);
+  call.protocol = Protocol::ll;  // No fences.
+  EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 30 + kWay + 5, 1e-3);
+}
+
+TEST(LibraryModel, HasOwnFigures_ForPeersMemory) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  const auto time_us = [&](const char* algorithm) {
+    return simulated(network, costs, {Collective::all_reduce, algorithm}, whole(4e6)).time_us;
+  };
+  const double mapped = time_us("two_shot_mapped"), lanes = time_us("two_shot");
+  costs.mapped_us = 7;
+  EXPECT_NEAR(time_us("two_shot_mapped"), mapped + 7, 1e-3);
+  costs.mapped_share = 0.5;  // 3 of 4 quarters cross the links, there and back.
+  EXPECT_NEAR(time_us("two_shot_mapped"), mapped + 7 + 2 * 30, 0.5);
+  EXPECT_EQ(time_us("two_shot"), lanes);
+}
+
 // One rank of a host sends to the next host, through another port on each channel.
 TEST(LibraryModel, SpreadsTraffic_OverPorts) {
   Cluster cluster = cluster_of(4, 4);

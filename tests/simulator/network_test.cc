@@ -269,7 +269,7 @@ TEST(Network, RequiresNumberOfRanks_WithoutGpus) {
 
 TEST(Network, MachineHasLevelsWithinAndBetweenHosts) {
   const Network network = network_of(preset_cluster("dgx-h100", 2));
-  Costs costs = costs_of(network.cluster().host).value();
+  Costs costs = costs_of(network.cluster().host, Kernels::nccl).value();
   costs.efficiency.fill(1);
   costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.8;
   costs.efficiency[static_cast<std::size_t>(LinkKind::network)] = 0.9;
@@ -283,13 +283,13 @@ TEST(Network, MachineHasLevelsWithinAndBetweenHosts) {
 }
 
 TEST(Figures, AreThoseOfTheGpus) {
-  EXPECT_EQ(costs_of(preset("dgx-a100").value()).value().name, "A100");
-  EXPECT_EQ(costs_of(preset("dgx-h200").value()).value().name, "H100");
-  EXPECT_EQ(costs_of(preset("gb200-nvl72").value()).value().name, "B200");
-  EXPECT_EQ(costs_of(Topology{}).value().name, "host memory (rough)");
+  EXPECT_EQ(costs_of(preset("dgx-a100").value(), Kernels::nccl).value().name, "A100");
+  EXPECT_EQ(costs_of(preset("dgx-h200").value(), Kernels::nccl).value().name, "H100");
+  EXPECT_EQ(costs_of(preset("gb200-nvl72").value(), Kernels::nccl).value().name, "B200");
+  EXPECT_EQ(costs_of(Topology{}, Kernels::nccl).value().name, "host memory (rough)");
   Topology unknown = preset("dgx-a100").value();
   for (Node& node : unknown.nodes) node.sm = 0;
-  auto costs = costs_of(unknown);
+  auto costs = costs_of(unknown, Kernels::nccl);
   EXPECT_NE(std::move(costs).status().message().find("--gpu"), std::string::npos);
 }
 

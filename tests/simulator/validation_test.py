@@ -39,6 +39,7 @@ BANDS = {
     ("gb200-rack.csv", "all_reduce", "", 8): (34, 24, 4),  # Launches on this system are slower than on other Grace systems.
     ("gb200-rack.csv", "all_reduce", "", 72): (None, None, 9),
     ("h100-graph.csv", "all_reduce", "", 8): (None, 6, 5),
+    ("h200-graph.csv", "all_reduce", "", 8): (12, 20, None),
     ("h100-graph.csv", "all_reduce", "", 6): (None, 10, None),
     ("h200.csv", "all_gather", "ring", 8): (None, None, 3),
 }

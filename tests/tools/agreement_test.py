@@ -51,8 +51,17 @@ class Agreement(unittest.TestCase):
         self.compare("all_reduce", 16 * MIB, "--topology", "gb200-nvl72", "--hosts", "36")
         self.compare("all_gather", 16 * MIB, "--topology", "dgx-b200", "--hosts", "4", "--nvlink-domain", "2")
 
+    def test_closed_form_of_the_tuner_is_close(self):
+        """Without --topology, explain predicts with the tuner's closed form. Both have the same costs of kernels."""
+        for size in (8, 64 * KIB, 512 * KIB, 16 * MIB, 256 * MIB):
+            common = ("explain", "--collective", "all_reduce", "--bytes", str(size))
+            closed, simulated = ({name_of(each): each["predicted_us"] for each in run(*common, *where)["candidates"]}
+                                 for where in (("--memory", "cuda", "--ranks", "8"), ("--topology", "dgx-h100")))
+            for name in (("one_shot", "LL"), ("two_shot", "LL"), ("two_shot", "Simple"), ("ring", "LL"), ("ring", "Simple")):
+                self.assertAlmostEqual(closed[name] / simulated[name], 1, delta=0.2, msg=(name, size))
+
     def test_both_name_the_choice_of_the_library_when_another_candidate_is_faster(self):
-        explained, runs = self.compare("all_reduce", 256 * KIB, "--topology", "dgx-h100")
+        explained, runs = self.compare("all_reduce", MIB, "--topology", "dgx-h100")
         chosen = explained["candidates"][0]
         fastest = min(explained["candidates"], key=lambda each: each["predicted_us"])
         self.assertLess(fastest["predicted_us"], chosen["predicted_us"])

@@ -35,6 +35,9 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"launch_us.graph", &costs.launch_graph_us},
                              {"launch_device_us", &costs.launch_device_us},
                              {"launch_channel_us", &costs.launch_channel_us},
+                             {"mapped_us", &costs.mapped_us},
+                             {"mapped_share", &costs.mapped_share},
+                             {"fold_gbytes_per_s", &costs.fold_gbytes_per_s},
                              {"multicast", &costs.multicast},
                              {"multicast_falls", &costs.multicast_falls},
                              {"multicast_base_us", &costs.multicast_base_us},
@@ -45,6 +48,7 @@ std::vector<Figure> figures_of(Costs& costs) {
   list(all, "base_us", costs.base_us, protocol);
   for (std::size_t i = 0; i < kLinkClasses; ++i) list(all, "hop_us." + links(i), costs.hop_us[i], protocol);
   list(all, "step_us", costs.step_us, protocol);
+  list(all, "message_us", costs.message_us, protocol);
   list(all, "channel_gbytes_per_s", costs.channel_gbytes_per_s, protocol);
   list(all, "encode_gbytes_per_s", costs.encode_gbytes_per_s, format);
   list(all, "decode_gbytes_per_s", costs.decode_gbytes_per_s, format);
@@ -69,7 +73,7 @@ std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
 // Returns true for parameters that must not be 0, since they divide or are divided.
 bool must_be_positive(const std::string& figure) {
   for (const char* each :
-       {"gbytes_per_s", "compressed_bytes", "efficiency", "channel_bytes", "chunk_bytes", "settle_us"})
+       {"gbytes_per_s", "compressed_bytes", "efficiency", "mapped_share", "channel_bytes", "chunk_bytes", "settle_us"})
     if (figure.find(each) != std::string::npos) return true;
   return false;
 }

@@ -28,11 +28,17 @@ Result<LaunchMode> parse_launch_mode(std::string_view text);
 inline constexpr std::size_t kLinkKinds = 6;  // By the numbers of LinkKind.
 
 struct Costs : tutti::Costs {
+  // Time of a channel per message that a step sends or receives, in addition to step_us, which counts once per step.
+  std::array<double, kProtocolCount> message_us{};
   double launch_graph_us = 0;  // Host time per call in a graph.
   // Host time per call of one process for several devices: a constant, plus a term per device, plus a term per channel
   // of each device.
   double launch_many_us = 0, launch_device_us = 0, launch_channel_us = 0;
   std::array<double, kLinkKinds> efficiency{1, 1, 1, 1, 1, 1};
+  // Simple: a step ends when its messages have passed the sender's links, since a fence waits for its stores. Only in
+  // the first chunk: then all channels send at once, but later the stores of one overlap with the waits of others.
+  bool awaits_stores = false;
+  double mapped_share = 1;  // Rate of links for accesses to peers' memory, relative to messages.
   // NVSwitches reduce data of all ranks and multicast data of one rank. With 8 ranks, links carry such transfers at
   // this fraction of their normal rate; each doubling of the ranks reduces the fraction by multicast_falls. 0: the
   // switches support neither.

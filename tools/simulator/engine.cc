@@ -32,8 +32,12 @@ class Engine {
         heads_(std::min(network.ranks(), kMaxNvlsHeads)),
         wires_(program, network, request, timeline_),
         step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
+        message_us_(request.costs.message_us[static_cast<std::size_t>(request.protocol)]),
         us_per_byte_(
             1e-3 / (request.costs.channel_gbytes_per_s[static_cast<std::size_t>(request.protocol)] * request.channels)),
+        fold_us_per_byte_(
+            request.costs.fold_gbytes_per_s > 0 ? 1e-3 / (request.costs.fold_gbytes_per_s * request.channels) : 0),
+        awaits_stores_(request.costs.awaits_stores && request.protocol == Protocol::simple),
         ranks_(program.classes()) {
     result_.chunk_us.resize(request.chunks);
     const Loop& loop = request.loop;
@@ -222,13 +226,17 @@ class Engine {
     if (by_switches(step)) return perform_by_switches(rank, step, chain, bytes * (in + out));
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(in, out));
     const double copied = bytes * std::max({in, out, 1U});
-    const double end = timeline_.now + timeline_.jittered(step_us_ + copied * us_per_byte_ + whole * coding_us(step));
+    const double folded = step.folds ? bytes * in : 0;
+    double end = timeline_.now + timeline_.jittered(step_us_ + message_us_ * (in + out) + copied * us_per_byte_ +
+                                                    folded * fold_us_per_byte_ + whole * coding_us(step));
+    double passed = end;
     const End* const ends = program_.ends.data() + step.first;
     for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i) {
-      if (ends[i].kind() == EndKind::send) wires_.send(ends[i].lane(), bytes, end, chain);
+      if (ends[i].kind() == EndKind::send) passed = std::max(passed, wires_.send(ends[i].lane(), bytes, end, chain));
       else wires_.signal(ends[i].lane(), end, state.stored_us, chain);
     }
+    if (awaits_stores_ && state.chunk == 0) end = std::max(end, passed);
     trace(rank, state.chunk, end, bytes);
     ++result_.events;
     return end;
@@ -368,8 +376,9 @@ class Engine {
   const Rank network_ranks_;  // Higher numbers are the same ranks in other orders.
   const double heads_;        // Number of ranks that fold for all if switches reduce.
   Wires wires_;
-  const double step_us_;
-  const double us_per_byte_;
+  const double step_us_, message_us_;
+  const double us_per_byte_, fold_us_per_byte_;
+  const bool awaits_stores_;
   std::vector<RankState> ranks_;
   EngineResult result_;
   std::uint32_t iterations_ = 0;

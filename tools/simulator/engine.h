@@ -2,9 +2,9 @@
 //
 // Steps: a rank's channel runs one step after another, in the order of the loop. A step begins when its channel is
 // free, its messages and signals have arrived, and the lanes on which it sends have a slot. It takes costs.step_us plus
-// the time of its bytes at the channel's rate. Bytes count once per received message or once per sent message,
-// whichever is more. The channels of a rank run equally at the same time, so they are simulated as one channel with
-// their total rate.
+// costs.message_us per message plus the time of its bytes at the channel's rate. Bytes count once per received message
+// or once per sent message, whichever is more; received bytes that are reduced take additional time. The channels of a
+// rank run equally at the same time, so they are simulated as one channel with their total rate.
 //
 // Messages: a message enters the sender's links when its step begins, and the receiver's links when its head arrives. A
 // link carries one message at a time. A message arrives one hop after its last byte passed the links and its step

@@ -1,7 +1,9 @@
 #include "tools/simulator/figures.h"
 
 #include <string>
+#include <utility>
 
+#include "src/model/gpu_kernel.h"
 #include "src/model/machine.h"
 
 namespace tutti::simulator {
@@ -29,7 +31,7 @@ Costs nccl() {
   costs.chain_chunk_bytes = {1 << 16, 1 << 12, 1 << 14};
   costs.slices = {2, 1, 1};  // Slices of NCCL's rings.
   costs.shortest_slice_bytes = 1 << 15;
-  costs.slots = {4, 8, 8};  // Slots of lanes. Simple: Tutti's. LL and LL128: NCCL's; Tutti's have 4 within a host.
+  costs.slots = {4, 8, 8};  // Slots of lanes. Simple: Tutti's; LL and LL128: NCCL's.
   return costs;
 }
 
@@ -78,6 +80,24 @@ Costs blackwell() {
   return costs;
 }
 
+// Replaces the costs of NCCL's kernels by those of Tutti's. Hops are the same: the time until a peer sees a flag.
+Costs with_kernels_of_tutti(Costs costs) {
+  constexpr std::uint32_t kThreadBlocks = 64;  // Maximum of a call (src/communicator/peers/rank_device_memory.h).
+  constexpr auto kSimple = static_cast<std::size_t>(Protocol::simple);
+  const GpuKernel& kernel = gpu_kernel();
+  set_gpu_kernel(costs);
+  costs.step_us.fill(0);
+  costs.step_us[kSimple] = kernel.step_us;
+  costs.message_us.fill(kernel.ll_message_us);
+  costs.message_us[kSimple] = kernel.simple_message_us;
+  costs.awaits_stores = true;
+  costs.mapped_share = kernel.mapped_share;
+  costs.max_channels = kThreadBlocks;
+  costs.slices = {1, 1, 1};
+  costs.slots = {4, 4, 4};
+  return costs;
+}
+
 // Costs of one channel, which is one thread. Rough figures for two cores close to each other, not fitted. The tuner's
 // fitted figures (machine.cc) include folds, copies, stalls and hand-overs, which the simulator does not model.
 Costs processor() {
@@ -94,7 +114,7 @@ Costs processor() {
 
 }  // namespace
 
-Result<Costs> costs_of(const Topology& topology) {
+Result<Costs> costs_of(const Topology& topology, Kernels kernels) {
   std::uint32_t sm = 0;
   bool gpus = false;
   for (const Node& node : topology.nodes) {
@@ -106,7 +126,8 @@ Result<Costs> costs_of(const Topology& topology) {
   }
   if (!gpus) return processor();
   if (sm == 0) return invalid_argument("GPU model unknown; pass --gpu MODEL");
-  return sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
+  Costs costs = sm >= 100 ? blackwell() : sm >= 90 ? hopper() : ampere();
+  return kernels == Kernels::tutti ? with_kernels_of_tutti(std::move(costs)) : costs;
 }
 
 }  // namespace tutti::simulator

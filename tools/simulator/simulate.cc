@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <string_view>
 
 #include "src/plan/plan.h"
 
@@ -140,6 +141,8 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
                        std::to_string(problem.ranks) + " ranks; the maximum is " + std::to_string(kMaxPeers));
   Simulation simulation(network, costs, problem, limits);
   if (limits.program.multicast) simulation.costs_.base_us.fill(costs.multicast_base_us);
+  else if (std::string_view(algorithm.name()).ends_with("_mapped"))
+    for (double& base_us : simulation.costs_.base_us) base_us += costs.mapped_us;
   if (!limits.orders.empty()) {
     for (std::size_t orders = 1; orders <= limits.orders.size(); ++orders) {
       const auto first = std::span(limits.orders).first(orders);

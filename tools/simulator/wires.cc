@@ -157,7 +157,8 @@ double Wires::pass(const Lane& lane, std::size_t first, std::size_t end, const s
 double Wires::transfer(std::uint32_t number, double bytes) {
   const Lane& lane = lanes_[number];
   double finish = timeline_.now;
-  pass(lane, 0, std::size_t{lane.own} + lane.others, {timeline_.now, bytes}, finish);
+  const double carried = bytes / request_.costs.mapped_share;
+  pass(lane, 0, std::size_t{lane.own} + lane.others, {timeline_.now, carried}, finish);
   data_bytes_ += bytes;
   return finish;
 }
@@ -252,7 +253,7 @@ std::uint32_t Wires::new_message(std::uint32_t number) {
   return message;
 }
 
-void Wires::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
+double Wires::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
   const std::uint32_t made = new_message(number);
   Lane& lane = lanes_[number];
   Message& message = messages_[made];
@@ -263,8 +264,10 @@ void Wires::send(std::uint32_t number, double bytes, double end_us, const Chain&
   data_bytes_ += bytes;
   const double head = pass(lane, 0, lane.own, {timeline_.now, message.bytes}, message.finish_us);
   message.queued_us = static_cast<float>(head - timeline_.now);
-  if (lane.others == 0) return arrive(made);
-  timeline_.queue.push({head, 1 + program_.lanes[number].distance, made | kMessageBit});
+  const double passed_us = message.finish_us;
+  if (lane.others == 0) arrive(made);
+  else timeline_.queue.push({head, 1 + program_.lanes[number].distance, made | kMessageBit});
+  return passed_us;
 }
 
 void Wires::enter_receiver(std::uint32_t number) {

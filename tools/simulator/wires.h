@@ -45,7 +45,8 @@ class Wires {
   void take(const End& end, double end_us);
   // Sends a message or signal from a step that begins now and ends at end_us. `chain` leads to the begin of the step. A
   // signal leaves after stored_us, when the rank's writes to peers' memory have arrived.
-  void send(std::uint32_t lane, double bytes, double end_us, const Chain& chain);
+  // Returns the time at which the message has passed the sender's links.
+  double send(std::uint32_t lane, double bytes, double end_us, const Chain& chain);
   void signal(std::uint32_t lane, double end_us, double stored_us, const Chain& chain);
   // Returns the time at which the last byte has passed the last link.
   double transfer(std::uint32_t lane, double bytes);

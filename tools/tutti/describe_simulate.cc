@@ -44,6 +44,8 @@ std::vector<OptionRow> options_of_call() {
       {"like", kLike, "LIBRARY", "Tutti",
        "nccl: choose algorithms and protocols as NCCL's own model does, including NVLS (sums in NVSwitches). For GPUs "
        "of one host or joined by NVSwitches."},
+      {"kernels", kKernels, "LIBRARY", "tutti, or nccl with --like nccl",
+       "Costs of GPU kernels: tutti (predicted from published constants) or nccl (fitted to published tables)."},
       {"channels", kChannels, "N", "as the library chooses",
        "Number of channels, which run parts of a call in parallel."},
       {"chunk", kChunk, "SIZE", "as the library chooses", "Size of a chunk (the largest message) in bytes: 512K."},

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/communicator/autotuning/machine_name.h"
+#include "src/model/gpu_kernel.h"
 #include "tools/simulator/figures.h"
 #include "tools/simulator/simulate.h"
 #include "tools/tutti/request.h"
@@ -41,8 +42,9 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   if (query.problem.ranks > 0 && query.problem.ranks != network.ranks())
     return invalid_argument(topology.name + " has " + std::to_string(network.ranks()) + " ranks, but --ranks is " +
                             std::to_string(query.problem.ranks));
-  const simulator::Costs costs = TUTTI_TRY(simulator::costs_of(network.cluster().host));
+  const simulator::Costs costs = TUTTI_TRY(simulator::costs_of(network.cluster().host, simulator::Kernels::tutti));
   Machine machine = network.machine(costs);
+  set_gpu_kernel(machine.costs);  // The tuner counts messages, not steps.
   query.problem = simulator::problem_on(network, query.problem.collective);
   query.thread_blocks = costs.max_channels;
   const Topology& host = network.cluster().host;

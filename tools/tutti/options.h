@@ -32,6 +32,7 @@ enum Option {
   kInPlace,
   kJitter,
   kJson,
+  kKernels,
   kLaunch,
   kLike,
   kLink,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/catalogue.h"
+#include "src/model/gpu_kernel.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
 #include "tools/simulator/figures.h"
@@ -220,7 +221,8 @@ class Simulations {
     Query query = query_of("", request_.protocol, bytes);
     query.max_relative_error = request_.max_relative_error;
     query.catalogue = catalogue(request_.collective);
-    const Machine machine = network_.machine(costs_);
+    Machine machine = network_.machine(costs_);
+    if (request_.kernels == simulator::Kernels::tutti) set_gpu_kernel(machine.costs);  // It counts messages, not steps.
     query.machine = &machine;
     const Choice choice = TUTTI_TRY(choose(query));
     const auto is_choice = [&](const SimulatedRun& run) {
@@ -345,7 +347,7 @@ Status write_trace(const std::string& path, const std::string& text) {
 Status simulate_command(int argc, char** argv) {
   const SimulateRequest request = TUTTI_TRY(parse_simulate(argc, argv));
   Networks networks = TUTTI_TRY(networks_of(request));
-  simulator::Costs costs = TUTTI_TRY(simulator::costs_of(networks.own.cluster().host));
+  simulator::Costs costs = TUTTI_TRY(simulator::costs_of(networks.own.cluster().host, request.kernels));
   for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(simulator::set_figure(costs, figure, value));
   TUTTI_CHECK_OK(check_on(request, networks.own, costs));
   // A call has at most as many orders of ranks as channels.

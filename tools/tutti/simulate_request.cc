@@ -111,6 +111,10 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
       if (value != "nccl") return invalid_argument("must be nccl");
       request.like_nccl = true;
       break;
+    case kKernels:
+      if (value != "tutti" && value != "nccl") return invalid_argument("must be tutti or nccl");
+      request.kernels = value == "nccl" ? simulator::Kernels::nccl : simulator::Kernels::tutti;
+      break;
     case kChannels: request.channels = TUTTI_TRY(parse_count(value, 1, kMaxCount)); break;
     case kChunk: request.chunk_bytes = TUTTI_TRY(parse_bytes(value)); break;
     case kSlots: request.slots = TUTTI_TRY(parse_count(value, kMinSlots, kMaxSlots)); break;
@@ -156,6 +160,9 @@ Result<SimulateRequest> parse_simulate(int argc, char** argv) {
         std::pair(kOversubscription, "--oversubscription")})
     if (given.has(option)) request.between_hosts = title;
   TUTTI_CHECK_OK(check(request, given));
+  if (request.like_nccl && given.has(kKernels))
+    return invalid_argument("--like nccl uses the kernels of NCCL; omit --kernels");
+  if (request.like_nccl) request.kernels = simulator::Kernels::nccl;
   return request;
 }
 

@@ -8,6 +8,7 @@
 
 #include "src/communicator/planning/rings.h"
 #include "src/plan/problem.h"
+#include "tools/simulator/figures.h"
 #include "tools/simulator/network.h"
 
 namespace tutti::tool {
@@ -24,6 +25,7 @@ struct SimulateRequest {
   double max_relative_error = 0;
   DataType type = DataType::float32;  // Element type of compressed messages.
   bool like_nccl = false;             // Algorithms, protocols and loops of NCCL.
+  simulator::Kernels kernels = simulator::Kernels::tutti;
   Rank root = 0;
   std::uint32_t channels = 0;  // 0: chosen by the tuner.
   std::uint32_t slots = 0;     // 0: chosen by the tuner.
