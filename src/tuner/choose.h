@@ -33,6 +33,7 @@ struct Query {
   std::uint32_t thread_blocks = 0;  // Devices: maximum concurrent channels of a rank. 0: host memory.
   // Devices: NVLinks connect all ranks of a host along rings, but not each pair.
   bool only_rings = false;
+  bool on_nvlinks = false;  // Devices: all ranks are on one host, and NVLinks or one GPU connect each pair.
   // Devices: channels requested (0: no request), channels that have lanes (default: those of 8 ranks on a host), and
   // number of ring orders that channels use in turn.
   std::uint32_t channels = 0;

@@ -1,5 +1,5 @@
-// Table for devices, based on published measurements: a thread block moves some 10 to 20 GB/s, and a synchronisation of
-// ranks takes a few microseconds. Nothing was measured here yet.
+// Table for devices. Limits are where predictions for 8 H100 change sides (src/model/gpu_kernel.h, tutti explain
+// --topology dgx-h100), or from published measurements of other software. Nothing was measured with Tutti.
 #include <algorithm>
 #include <bit>
 
@@ -10,10 +10,9 @@ namespace {
 
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // Total bytes that a rank sends.
-// Above, flags, which are half of the bytes, cost more than they save.
-constexpr std::uint64_t kMaxLlBytes = 64 * kKiB;
-constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cost more than a copy.
-constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Slot size of LL lanes.
+constexpr std::uint64_t kMaxLlBytes = 64 * kKiB;     // Algorithms that send whole blocks to several ranks.
+constexpr std::uint64_t kMappedBytes = 64 * kKiB;    // Below, two flag rounds cost more than a copy.
+constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;    // Slot size of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
 constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
@@ -90,9 +89,27 @@ std::string_view algorithm_for(const Query& query) {
   return "";
 }
 
-Protocol protocol_for(const Query& query) {
-  if (query.protocol.empty() && query.compression != CompressionFormat::none) return Protocol::simple;
-  if (query.protocol.empty()) return query.block_bytes <= kMaxLlBytes ? Protocol::ll : Protocol::simple;
+// Maximum channels of an algorithm with lanes.
+std::uint32_t max_lane_channels(const Query& query) {
+  const std::uint32_t most = std::min(query.thread_blocks, query.lane_channels);
+  const std::uint32_t requested = query.channels != 0 ? query.channels : query.max_channels;
+  return requested != 0 ? std::min(most, requested) : most;
+}
+
+// Where ranks exchange parts of a block, or blocks, over NVLinks, LL is predicted to be faster as long as a channel's
+// message fits in one slot, even if it takes twice the predicted time.
+std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
+  if (!query.on_nvlinks || has_root(query.problem.collective)) return kMaxLlBytes;
+  const std::uint64_t slots = max_lane_channels(query) * kLlChunkBytes;
+  const std::uint64_t bytes = algorithm == "two_shot" ? slots * query.problem.ranks : algorithm == "direct" ? slots : 0;
+  return std::max(bytes, kMaxLlBytes);
+}
+
+Protocol protocol_for(const Query& query, std::string_view algorithm) {
+  if (query.protocol.empty() && (query.compression != CompressionFormat::none || algorithm.ends_with("_mapped")))
+    return Protocol::simple;
+  if (query.protocol.empty())
+    return query.block_bytes <= max_ll_bytes(query, algorithm) ? Protocol::ll : Protocol::simple;
   return query.protocol == "LL" ? Protocol::ll : query.protocol == "LL128" ? Protocol::ll128 : Protocol::simple;
 }
 
@@ -122,7 +139,7 @@ Choice choose_for_gpus(const Query& query) {
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
   choice.compression = query.compression;
-  choice.protocol = protocol_for(query);
+  choice.protocol = protocol_for(query, choice.algorithm);
   const bool small = is_small(choice.protocol);
   choice.chunk_bytes = choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
                        : small                            ? kLlChunkBytes

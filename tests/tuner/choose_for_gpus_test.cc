@@ -43,6 +43,42 @@ TEST(ChooseForGpus, ChoosesRings_WhenOnlyRingsFollowNvLinks) {
   EXPECT_EQ(chosen(to_all), "direct");
 }
 
+// A message of LL fits in a slot of 4 KiB on each channel.
+TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
+  const auto protocol = [](Query query) { return choose(query).value().protocol; };
+  for (const auto& [collective, bytes] : {std::pair(Collective::all_reduce, 24 * 8 * 4096),
+                                          {Collective::all_gather, 24 * 4096},
+                                          {Collective::reduce_scatter, 24 * 4096},
+                                          {Collective::all_to_all, 24 * 4096},
+                                          {Collective::broadcast, 65536}}) {
+    Query query = query_on(collective, static_cast<std::uint64_t>(bytes));
+    query.on_nvlinks = true;
+    EXPECT_EQ(protocol(query), Protocol::ll) << name(collective);
+    ++query.block_bytes;
+    EXPECT_EQ(protocol(query), Protocol::simple) << name(collective);
+    query.block_bytes = 65537;
+    query.on_nvlinks = false;
+    EXPECT_EQ(protocol(query), Protocol::simple) << name(collective) << " over PCIe, where bytes count";
+  }
+  Query query = query_on(Collective::all_reduce, 256 << 10);
+  query.on_nvlinks = true;
+  EXPECT_EQ(protocol(query), Protocol::ll);
+  query.max_channels = 4;
+  EXPECT_EQ(protocol(query), Protocol::simple);
+  query.channels = 8;
+  EXPECT_EQ(protocol(query), Protocol::ll);
+  query.lane_channels = 7;
+  EXPECT_EQ(protocol(query), Protocol::simple);
+}
+
+TEST(ChooseForGpus, ChoosesSimple_ForPeersMemory) {
+  Query query = query_on(Collective::all_reduce, 64 << 10);
+  query.mapped = true;
+  const Choice choice = choose(query).value();
+  EXPECT_EQ(choice.algorithm, "two_shot_mapped");
+  EXPECT_EQ(choice.protocol, Protocol::simple);
+}
+
 // A host's link carries each block once.
 TEST(ChooseForGpus, ChoosesTrees_ForReduceAcrossHosts) {
   Query query = query_on(Collective::reduce, 1 << 20);

@@ -53,6 +53,8 @@ bool CallModel::spans_network() const {
   return !last.ok() || last.value().links == LinkClass::network;
 }
 
+bool CallModel::on_nvlinks() const { return on_devices_ && network().cluster().hosts == 1 && network().switched(); }
+
 std::uint32_t CallModel::lane_channels() const {
   const Rank near = network().ranks_per_host() * network().hosts_per_nvlink_domain();
   return budget_for({.local = near - 1, .remote = network().ranks() - near}).channels;
@@ -74,6 +76,7 @@ Query CallModel::query_of(const Problem& problem, double bytes) const {
   query.network = spans_network();
   query.thread_blocks = on_devices_ ? costs_.max_channels : 0;
   query.only_rings = rings_.only_rings;
+  query.on_nvlinks = on_nvlinks();
   query.lane_channels = lane_channels();
   return query;
 }

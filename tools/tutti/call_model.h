@@ -31,6 +31,8 @@ class CallModel {
   const simulator::Costs& costs() const { return costs_; }
   bool on_devices() const { return on_devices_; }
   bool only_rings() const { return rings_.only_rings; }
+  // True if NVLinks connect each pair of ranks of one host.
+  bool on_nvlinks() const;
   // Maximum channels with lanes of a communicator of these ranks on GPUs.
   std::uint32_t lane_channels() const;
   bool has_orders(const Algorithm& algorithm) const;

@@ -51,6 +51,7 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   std::string links = network.cluster().hosts == 1 ? links_in_words(host, gpus_by_rank(host)) : "";
   CallModel model(std::move(networks), costs, request.rings);
   query.only_rings = model.only_rings();
+  query.on_nvlinks = model.on_nvlinks();
   query.lane_channels = model.lane_channels();
   query.network = model.spans_network();
   return KnownTopology{std::move(model), std::move(machine), std::move(links)};

@@ -134,6 +134,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .network = peers_.network(),
                .thread_blocks = peers_.thread_blocks(),
                .only_rings = rings_.only_rings,
+               .on_nvlinks = !peers_.network() && peers_.keeps_lines_whole(),
                .channels = options.channels,
                .min_channels = options.min_channels,
                .max_channels = options.max_channels,
