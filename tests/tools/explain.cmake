@@ -220,6 +220,41 @@ tutti_explain_rejects(unknown_machine "--machine: no machine in [^\n]*tools.tune
 tutti_explain_rejects(repeated_options "--ranks is given twice" --ranks 2 --ranks 4)
 tutti_explain_rejects(empty_algorithm "--algorithm: the value is empty" --ranks 2 --algorithm=)
 tutti_explain_rejects(empty_topology "--topology: the value is empty" --topology=)
+set(compare --topology dgx-h100 --compare nccl)
+tutti_add_test(NAME tools.explain_rejects_invalid_range LABELS tools COMMAND ${expect} 2 "--bytes 4G..8: range must begin with the smaller size"
+               $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 4G..8 --topology dgx-h100)
+tutti_add_test(NAME tools.explain_rejects_range_without_topology LABELS tools COMMAND ${expect} 2 "ranges of --bytes need --topology, such as dgx-h100"
+               $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 8..4G --ranks 8)
+tutti_explain_rejects(unknown_library "--compare foo: must be nccl" --topology dgx-h100 --compare foo)
+tutti_explain_rejects(comparison_without_topology "--compare and ranges of --bytes need --topology" --ranks 8 --compare nccl)
+tutti_explain_rejects(comparison_with_compression "are for calls without compression: omit --compress" ${compare} --compress int8)
+tutti_explain_rejects(comparison_with_tune_file "--tune-file is for one size, without --compare" ${compare}
+                      --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)
+tutti_add_test(NAME tools.explain_comparison_reports_excluded_choices LABELS tools COMMAND ${expect} 1 "no algorithm satisfies these options. give one size"
+               ${all_reduce} ${compare} --algorithm two_shot_mapped)
+tutti_add_test(NAME tools.explain_compares LABELS tools COMMAND ${expect} 0
+               "^all_reduce of 8 ranks on dgx-h100, private buffers, calls in a graph
+
+ +bytes [^
+]* NCCL +bus GB/s +ratio
+ +65536  two_shot +LL +16 +[0-9.]+ +[0-9.]+ +19.9 .1. +[0-9.]+ +[0-9.]+
+.*.1. github.com/sgl-project/.*  system fence +1 us +github.com/.*
+No time of Tutti was measured: it has run on no GPU.$"
+               ${all_reduce} ${compare})
+tutti_add_test(NAME tools.explain_range LABELS tools COMMAND ${expect} 0
+               "^all_gather of 16 ranks, groups 8[+]8 on dgx-h100, private buffers, calls in a graph
+Sizes are blocks. nccl-tests count 16 times as much.
+
+ +bytes [^
+]* bus GB/s
+ +8  [^
+]*
+ +16  [^
+]*
+ +32  [^
+]*
+Times in us.* not validated"
+               $<TARGET_FILE:tutti_tool> explain --collective all_gather --bytes 8..32 --topology dgx-h100 --hosts 2)
 tutti_add_test(NAME tools.explain_reports_missing_measurements LABELS tools
                COMMAND ${expect} 0 "\n[^\n]*/tools.tuned has no times for these calls on these hosts\nexcluded"
                        ${all_reduce} --ranks 2 --tune-file ${CMAKE_CURRENT_BINARY_DIR}/tools.tuned)

@@ -17,13 +17,6 @@ constexpr Rank kMaxRanksExplained = 16384;
 
 bool accesses_peers(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
 
-// Size of a rank's larger buffer, as nccl-tests count it.
-double whole_bytes(const Query& query) {
-  const Problem& problem = query.problem;
-  return static_cast<double>(query.block_bytes) *
-         std::max(input_blocks(problem, problem.root), output_blocks(problem, problem.root));
-}
-
 // The parts of a simulated time, in the columns of predictions. They add up to the time.
 Prediction prediction_from(const simulator::Chain& chain) {
   Prediction parts{.launch_us = chain.launch,
@@ -91,6 +84,12 @@ simulator::Call CallModel::call_of(const Choice& choice, double bytes) const {
   call.loop = choice.loop;
   call.loop.slots = costs_.slots[static_cast<std::size_t>(choice.protocol)];
   return call;
+}
+
+double whole_bytes(const Query& query) {
+  const Problem& problem = query.problem;
+  return static_cast<double>(query.block_bytes) *
+         std::max(input_blocks(problem, problem.root), output_blocks(problem, problem.root));
 }
 
 std::vector<std::string> notes_on_hosts(const simulator::Network& network) {

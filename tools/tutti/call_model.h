@@ -1,6 +1,5 @@
-// Times of calls on a described cluster, with the channels and chunks of the library. `tutti simulate` and `tutti
-// explain
-// --topology` both use this model, so they print the same time for the same call.
+// Times of calls on a described cluster, with the channels and chunks of the library. The commands simulate and explain
+// (with --topology) both use this model, so they print the same time for the same call.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +24,7 @@ class CallModel {
   // `max_orders`: the maximum number of rank orders that rings use round-robin.
   CallModel(Networks networks, const simulator::Costs& costs, std::uint32_t max_orders);
 
+  const Networks& networks() const { return networks_; }
   const simulator::Network& network() const { return networks_.own; }
   // Empty, or why flat algorithms do not use all ports of a host.
   const std::string& note() const { return networks_.note; }
@@ -57,6 +57,9 @@ class CallModel {
   bool on_devices_ = false;
   HostRings rings_;
 };
+
+// Size of a rank's larger buffer, as nccl-tests count it.
+double whole_bytes(const Query& query);
 
 // Sentences about the times of a cluster with several hosts; empty for one host.
 std::vector<std::string> notes_on_hosts(const simulator::Network& network);

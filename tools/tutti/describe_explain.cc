@@ -12,7 +12,9 @@ std::vector<OptionRow> options_of_explain() {
       {"bytes", kBytes, "SIZE", kRequired,
        "Size of a block in bytes: 8, 64K, 1.5M, 1G (K, M, G, T are powers of 1024). A block is what a rank contributes "
        "(all_gather, gather), receives (reduce_scatter, scatter) or sends to each rank (all_to_all). nccl-tests and "
-       "tutti simulate count a rank's larger buffer instead; the output has both."},
+       "tutti simulate count a rank's larger buffer instead; the output has both. With --topology also 8..4G: all "
+       "powers "
+       "of two from 8 bytes to 4 GiB, in a table."},
       {"ranks", kRanks, "N", "sum of --groups, or of --topology", "Number of ranks, 1 to 1000000."},
       groups_row("one host", "One layout."),
       {"memory", kMemory, "KIND", "host", "Memory of the buffers: host, or cuda (GPUs)."},
@@ -35,6 +37,9 @@ std::vector<OptionRow> options_of_explain() {
       compress_row(),
       max_relative_error_row(),
       type_row(),
+      {"compare", kCompare, "LIBRARY", "no comparison",
+       "nccl: print a table with NCCL's times, published or simulated, and the constants on which predictions rest. "
+       "Needs --topology."},
       {"tune-file", kTuneFile, "FILE", "TUTTI_TUNE_FILE",
        "Show the times that autotuning (TUTTI_TUNE=1) measured and saved in FILE."},
       {"machine", kMachine, "TEXT", "the one measured last",
@@ -55,7 +60,8 @@ Command describe_explain() {
               "microseconds, and the excluded algorithms with the reasons. Runs no collective.",
           .options = options_of_explain(),
           .examples = {"tutti explain --collective all_reduce --bytes 64K --ranks 2",
-                       "tutti explain --collective all_reduce --bytes 16M --topology dgx-h100 --hosts 4"},
+                       "tutti explain --collective all_reduce --bytes 16M --topology dgx-h100 --hosts 4",
+                       "tutti explain --collective all_reduce --bytes 8..4G --topology dgx-h100 --compare nccl"},
           .environment =
               "options take precedence over TUTTI_TRANSPORT, TUTTI_ALGORITHM (NCCL_ALGO), TUTTI_PROTOCOL "
               "(NCCL_PROTO), TUTTI_COMPRESS, TUTTI_MAX_RELATIVE_ERROR and TUTTI_TUNE_FILE. TUTTI_COMPRESS_ROUNDING, "

@@ -18,6 +18,7 @@
 #include "tools/tutti/explain_forced.h"
 #include "tools/tutti/explain_kept.h"
 #include "tools/tutti/explain_report.h"
+#include "tools/tutti/explain_sizes.h"
 #include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/options.h"
@@ -39,11 +40,16 @@ struct ExplainRequest {
   std::optional<CallModel> model;  // Simulates calls on the topology, if there is one.
   Machine machine;                 // Cost model of the topology, or the one that communicators here use.
   std::string compression;
+  std::vector<double> sizes;    // Bytes of a block.
+  bool compares = false;        // With NCCL.
   double link_gbits_per_s = 0;  // Network link of a host; 0: the built-in estimate.
   bool json = false;
 };
 
 constexpr Rank kMaxRanks = 1'000'000;
+
+// Whether the output is a table of sizes, and not of candidates for one size.
+bool has_table(const ExplainRequest& request) { return request.compares || request.sizes.size() > 1; }
 
 Status parse_groups(ExplainRequest& request, const std::string& text) {
   const std::vector<Groups> layouts = TUTTI_TRY(parse_layouts(text));
@@ -55,7 +61,14 @@ Status parse_groups(ExplainRequest& request, const std::string& text) {
 Status apply(ExplainRequest& request, int option, const std::string& value) {
   switch (option) {
     case kCollective: request.query.problem.collective = TUTTI_TRY(parse_collective(value)); break;
-    case kBytes: request.query.block_bytes = static_cast<std::uint64_t>(TUTTI_TRY(parse_bytes(value))); break;
+    case kBytes:
+      request.sizes = TUTTI_TRY(parse_sizes(value));
+      request.query.block_bytes = static_cast<std::uint64_t>(request.sizes.front());
+      break;
+    case kCompare:
+      if (value != "nccl") return invalid_argument("must be nccl");
+      request.compares = true;
+      break;
     case kRanks: request.query.problem.ranks = TUTTI_TRY(parse_count(value, 1, kMaxRanks)); break;
     case kGroups: return parse_groups(request, value);
     case kHosts: request.topology.hosts = value; break;
@@ -187,6 +200,10 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
           "--tune-file: calls between GPUs of several hosts are not autotuned, so there are no times to show");
     request.requested.file.clear();
   }
+  if (has_table(request) && (query.compression != CompressionFormat::none || query.max_relative_error > 0))
+    return invalid_argument(
+        "--compare and ranges of --bytes are for calls without compression: omit --compress and --max-relative-error, "
+        "and unset TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR");
   request.requested.cores = given.has(kCores) ? request.terms.cores : 0;
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
@@ -211,6 +228,10 @@ Status check(ExplainRequest& request, const GivenOptions& given) {
         std::pair(kCores, "--cores"), std::pair(kLink, "--link")})
     if (given.has(kTopology) && given.has(option))
       return invalid_argument(std::string(title) + " and --topology exclude each other: the topology determines it");
+  if (has_table(request) && !given.has(kTopology))
+    return invalid_argument("--compare and ranges of --bytes need --topology, such as dgx-h100");
+  if (has_table(request) && given.has(kTuneFile))
+    return invalid_argument("--tune-file is for one size, without --compare");
   if (given.has(kMachine) && request.requested.file.empty()) return invalid_argument("--machine needs --tune-file");
   if (!given.has(kTuneFile)) return {};  // The file of TUTTI_TUNE_FILE need not exist yet.
   request.measured_by_name = true;
@@ -249,6 +270,13 @@ Status explain_command(int argc, char** argv) {
   query.algorithm = request.forced.algorithm;  // Views of strings that `request` owns.
   query.protocol = request.forced.protocol;
   query.machine = &request.machine;
+  if (has_table(request))
+    return explain_sizes(*request.model, {.query = query,
+                                          .sizes = request.sizes,
+                                          .compares = request.compares,
+                                          .json = request.json,
+                                          .topology = request.topology.name,
+                                          .environment = request.terms.environment});
   std::vector<Candidate> found = TUTTI_TRY(candidates(query));
   ExplainedTerms terms = request.terms;
   if (request.model) TUTTI_CHECK_OK(simulate_times(*request.model, query, found, terms));

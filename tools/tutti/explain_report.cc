@@ -11,6 +11,7 @@
 #include "src/tuner/autotuner.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
+#include "tools/tutti/call_model.h"
 #include "tools/tutti/help.h"
 
 namespace tutti::tool {
@@ -154,13 +155,6 @@ std::string result(const Query& query, const std::vector<Candidate>& found, cons
   return "chosen with TUTTI_TUNE=1: " + kept + " (" + times + ")\n" + predicted + ", without TUTTI_TUNE" + faster;
 }
 
-// Size of a rank's larger buffer; a double because of many ranks.
-double bytes_of_nccl_tests(const Query& query) {
-  const Problem& problem = query.problem;
-  return static_cast<double>(query.block_bytes) *
-         std::max(input_blocks(problem, problem.root), output_blocks(problem, problem.root));
-}
-
 std::string describe_cores(const ExplainedTerms& terms) {
   if (terms.cores == 0) return "one core per rank";
   return (terms.cores == 1 ? "1 core" : std::to_string(terms.cores) + " cores") +
@@ -168,7 +162,7 @@ std::string describe_cores(const ExplainedTerms& terms) {
 }
 
 void print_heading(const Query& query, const ExplainedTerms& terms) {
-  const auto block = static_cast<double>(query.block_bytes), whole = bytes_of_nccl_tests(query);
+  const auto block = static_cast<double>(query.block_bytes), whole = whole_bytes(query);
   std::printf("%s, blocks of %.0f bytes", describe(query.problem).c_str(), block);
   if (whole > block) std::printf(" (%.0f as nccl-tests and tutti simulate count)", whole);
   const bool on_devices = query.thread_blocks > 0;
@@ -305,7 +299,7 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
       "{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"nccl_tests_bytes\": %.0f, \"cores\": %s, "
       "\"environment\": %s, \"notes\": [",
       name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes),
-      bytes_of_nccl_tests(query), terms.cores == 0 ? "null" : std::to_string(terms.cores).c_str(),
+      whole_bytes(query), terms.cores == 0 ? "null" : std::to_string(terms.cores).c_str(),
       json_quoted(terms.environment).c_str());
   const char* comma = "";
   for (const std::string& note : terms.notes) {

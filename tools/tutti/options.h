@@ -17,6 +17,7 @@ enum Option {
   kBytes,
   kChannels,
   kCollective,
+  kCompare,
   kCompute,
   kCores,
   kDot,

@@ -38,6 +38,8 @@ Result<std::vector<Groups>> parse_layouts(std::string_view text);
 Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least, std::uint32_t most);
 // Parses "8", "64K" or "1.5M" into whole bytes, from 1 to 10^15. K, M, G and T are powers of 1024, as in nccl-tests.
 Result<double> parse_bytes(std::string_view text);
+// Parses one size, or "8..16G": all sizes from 8 bytes to 16 GiB, each twice the one before.
+Result<std::vector<double>> parse_sizes(std::string_view text);
 
 // Parses a number greater than 0 and less than `below`.
 Result<double> parse_number(const std::string& text, double below);

@@ -32,22 +32,6 @@ Result<double> parse_real(std::string_view text) {
   return value;
 }
 
-Result<std::vector<double>> parse_sizes(std::string_view text) {
-  const std::size_t dots = text.find("..");
-  if (dots == std::string_view::npos) {
-    Result<double> one = parse_bytes(text);
-    if (one.ok()) return std::vector<double>{one.value()};
-    return invalid_argument(std::move(one).status().message() + "; or a range of powers of two, such as 8..16G");
-  }
-  const Result<double> from = parse_bytes(text.substr(0, dots)), to = parse_bytes(text.substr(dots + 2));
-  if (!from.ok() || !to.ok()) return invalid_argument("range must have a size at each end, such as 8..16G");
-  const double first = from.value(), last = to.value();
-  if (last < first) return invalid_argument("range must begin with the smaller size");
-  std::vector<double> sizes;
-  for (double bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
-  return sizes;
-}
-
 Result<simulator::Fault> parse_slow(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos)

@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Tables of `tutti explain --compare nccl`.  compare_test.py PATH/tutti"""
+
+import csv
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+TUTTI = sys.argv.pop() if len(sys.argv) > 1 else "build/tools/tutti"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+TABLES = os.path.join(ROOT, "tests", "simulator", "tables")
+PAGE = os.path.join(ROOT, "docs", "design", "gpu-data-path.md")
+UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+COMPARE = ("explain", "--collective", "all_reduce", "--compare", "nccl")
+
+
+def run(*arguments):
+    done = subprocess.run([TUTTI, *arguments, "--json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def compared(topology="dgx-h100", sizes="8..16G", *more):
+    """Returns the rows of the table, by size."""
+    table = run(*COMPARE, "--topology", topology, "--bytes", sizes, *more)
+    return {row["bytes"]: row for row in table["sizes"]}
+
+
+def published(file):
+    """Returns the times of 8 ranks that NCCL chose, by size."""
+    with open(os.path.join(TABLES, file), encoding="utf-8") as lines:
+        rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return {int(row["bytes"]): float(row["time_us"]) for row in rows
+            if row["ranks"] == "8" and row["collective"] == "all_reduce" and row["algorithm"] in ("", "nvls")}
+
+
+class Compare(unittest.TestCase):
+    def test_published_times_are_those_of_the_tables(self):
+        rows, found = compared(), 0
+        tables = {**published("h200-graph.csv"), **published("h100-graph.csv"), **published("h200.csv")}
+        for size, us in tables.items():
+            self.assertEqual(rows[size]["nccl"]["us"], us, size)
+            self.assertIsNotNone(rows[size]["nccl"]["source"], size)
+            found += 1
+        self.assertEqual(found, sum(row["nccl"]["source"] is not None for row in rows.values()))
+        self.assertEqual(compared("dgx-b200", "8G")[8 * GIB]["nccl"]["us"], published("b200.csv")[8 * GIB])
+
+    def test_other_times_of_nccl_are_simulated(self):
+        rows = compared()
+        for size in (8, 512, 256 * MIB, 4 * GIB):
+            self.assertIsNone(rows[size]["nccl"]["source"], size)
+            done = run("simulate", "--topology", "dgx-h100", "--like", "nccl", "--launch", "graph", "--bytes", str(size))
+            self.assertAlmostEqual(rows[size]["nccl"]["us"], done["sizes"][0]["runs"][0]["time_us"], delta=0.01, msg=size)
+
+    def test_simulated_times_of_nccl_match_published_ones(self):
+        """The bounds of the page: NCCL's rings up to 512 KiB, and NVLS from 2 MiB."""
+        for file, low, high, most in (("h200-graph.csv", 0, 512 * KIB, 0.23), ("h100-graph.csv", 2 * MIB, GIB, 0.1)):
+            for size, us in published(file).items():
+                if not low <= size <= high:
+                    continue
+                done = run("simulate", "--topology", "dgx-h100", "--like", "nccl", "--launch", "graph", "--bytes", str(size))
+                self.assertLessEqual(abs(done["sizes"][0]["runs"][0]["time_us"] / us - 1), most, (file, size))
+
+    def test_times_of_tutti_are_those_of_simulate(self):
+        rows = compared()
+        for size in (8, 64 * KIB, MIB, 256 * MIB):
+            row = rows[size]
+            runs = run("simulate", "--topology", "dgx-h100", "--launch", "graph", "--bytes", str(size))["sizes"][0]["runs"]
+            times = {(each["algorithm"], each["protocol"]): each["time_us"] for each in runs}
+            self.assertAlmostEqual(row["predicted_us"], times[row["algorithm"], row["protocol"]], delta=0.01, msg=size)
+
+    def test_time_grows_with_size(self):
+        for more in ((), ("--mapped",)):
+            times = [row["predicted_us"] for row in compared("dgx-h100", "8..16G", *more).values()]
+            self.assertEqual(times, sorted(times), more)
+            self.assertEqual(len(times), 32)
+
+    def test_choice_is_that_of_the_library(self):
+        """For 8 ranks with 24 channels of lanes (src/communicator/peers/lane_budget.h)."""
+        rows = compared()
+        chosen = {size: (row["algorithm"], row["protocol"], row["channels"]) for size, row in rows.items()}
+        self.assertEqual(chosen[8], ("one_shot", "LL", 1))
+        self.assertEqual(chosen[32 * KIB], ("one_shot", "LL", 8))
+        self.assertEqual(chosen[64 * KIB], ("two_shot", "LL", 16))
+        self.assertEqual(chosen[MIB], ("two_shot", "Simple", 16))
+        self.assertEqual(chosen[256 * MIB], ("two_shot", "Simple", 24))
+        mapped = compared("dgx-h100", "256M", "--mapped")[256 * MIB]
+        self.assertEqual((mapped["algorithm"], mapped["channels"]), ("two_shot_mapped", 64))
+
+    def test_ratio_compares_bandwidths(self):
+        for row in compared().values():
+            self.assertAlmostEqual(row["ratio"], row["bus_bw"] / row["nccl"]["bus_bw"], delta=0.002 * row["ratio"])
+
+    def test_blocks_are_counted_as_in_explain(self):
+        table = run("explain", "--collective", "all_gather", "--compare", "nccl", "--topology", "dgx-h100", "--bytes", "1M")
+        row = table["sizes"][0]
+        self.assertEqual((row["bytes"], row["nccl_tests_bytes"]), (MIB, 8 * MIB))
+        done = run("simulate", "--collective", "all_gather", "--topology", "dgx-h100", "--like", "nccl", "--launch", "graph",
+                   "--bytes", "8M")
+        self.assertAlmostEqual(row["nccl"]["us"], done["sizes"][0]["runs"][0]["time_us"], delta=0.01)
+
+    def test_hosts_without_published_figure_have_no_ratio(self):
+        table = run(*COMPARE, "--topology", "dgx-h100", "--hosts", "2", "--bytes", "8..1G")
+        self.assertTrue(all(row["nccl"] is None and "ratio" not in row for row in table["sizes"]))
+        notes = " ".join(table["notes"])
+        for expected in ("no published figure", "choice between hosts is not modeled", "not validated"):
+            self.assertIn(expected, notes)
+
+    def test_says_that_nothing_was_measured(self):
+        table = run(*COMPARE, "--topology", "dgx-h100", "--bytes", "8")
+        self.assertIn("No time of Tutti was measured: it has run on no GPU.", table["notes"])
+        self.assertTrue(all(each["source"] for each in table["constants"]))
+
+
+class Page(unittest.TestCase):
+    """Tables of docs/design/gpu-data-path.md."""
+
+    def rows_of(self, heading):
+        with open(PAGE, encoding="utf-8") as file:
+            text = file.read().split(heading)[1].split("\n\n")
+        table = next(part for part in text if part.startswith("| size"))
+        lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()]
+        return [dict(zip(lines[0], line)) for line in lines[2:]]
+
+    def size_of(self, text):
+        number, unit = text.split()
+        return int(number) * UNITS[unit]
+
+    def test_bandwidths_match(self):
+        private, mapped = compared(), compared("dgx-h100", "8..16G", "--mapped")
+        rows = self.rows_of("Bus bandwidth in GB/s.")
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            size = self.size_of(row["size"])
+            few = run("simulate", "--topology", "dgx-h100", "--launch", "graph", "--algorithm", "two_shot", "--protocol",
+                      "Simple", "--channels", "3", "--bytes", str(size))["sizes"][0]["runs"][0]
+            nccl = private[size]["nccl"]
+            self.assertEqual(row["NCCL"], f"{nccl['bus_bw']:.0f}" + ("" if nccl["source"] else " m"), size)
+            self.assertEqual(row["three channels"], f"{few['bus_bw']:.0f}", size)
+            self.assertEqual(row["24 channels (now)"], f"{private[size]['bus_bw']:.0f}", size)
+            self.assertEqual(row["windows now"], f"{mapped[size]['bus_bw']:.0f}", size)
+
+    def test_latencies_match(self):
+        private, mapped = compared(), compared("dgx-h100", "8..16G", "--mapped")
+        rows = self.rows_of("Latency in us,")
+        self.assertEqual(len(rows), 6)
+        for row in rows:
+            size = self.size_of(row["size"])
+            nccl = private[size]["nccl"]
+            self.assertEqual(row["NCCL"], f"{nccl['us']:.1f}" + ("" if nccl["source"] else " m"), size)
+            self.assertEqual(row["now"], f"{private[size]['predicted_us']:.1f}", size)
+            self.assertEqual(row["now, windows"], f"{mapped[size]['predicted_us']:.1f}", size)
+
+    def test_constants_match(self):
+        constants = run(*COMPARE, "--topology", "dgx-h100", "--bytes", "8")["constants"]
+        with open(PAGE, encoding="utf-8") as file:
+            page = file.read()
+        for each in constants:
+            self.assertRegex(page, rf"\| {re.escape(each['name'])} \| {each['value']:g} {each['unit']} \|")
+
+    def test_planned_figures_match_the_script(self):
+        done = subprocess.run([sys.executable, "-B", os.path.join(ROOT, "perf", "gpu", "data_path.py")], capture_output=True,
+                              text=True, check=True)
+        figures = {}
+        for line in done.stdout.splitlines():
+            if found := re.match(r"(\d+ [KMG]?i?B) +([\d. ]+)$", line):
+                figures[found[1]] = figures.get(found[1], []) + found[2].split()
+        columns = ("and warp roles", "staged two-shot", "staged NVLS, 32 blocks", "24 blocks, 2 pieces each", "NVLS in place")
+        for row in self.rows_of("Bus bandwidth in GB/s."):
+            said = [figure for column in columns for figure in row[column].split("-")]
+            self.assertEqual(said, figures[row["size"]], row["size"])
+        for row in self.rows_of("Latency in us,"):
+            self.assertEqual([row["planned"]], figures[row["size"]], row["size"])
+
+
+if __name__ == "__main__":
+    unittest.main()
