@@ -111,6 +111,48 @@ TEST(PtxKernels, AreCheckedBeforeLaunch) {
             "");
 }
 
+cudaError_t launch_with(cudaLaunchAttributeID id, const cudaLaunchAttributeValue& value, unsigned blocks = 8) {
+  cudaLaunchAttribute attribute = {};
+  attribute.id = id;
+  attribute.val = value;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(kThreads);
+  config.attrs = &attribute;
+  config.numAttrs = 1;
+  return cudaLaunchKernelExC(&config, other_kernel(), nullptr);
+}
+
+cudaError_t launch_clusters(unsigned of_blocks, unsigned blocks) {
+  cudaLaunchAttributeValue value = {};
+  value.clusterDim.x = of_blocks;
+  value.clusterDim.y = value.clusterDim.z = 1;
+  return launch_with(cudaLaunchAttributeClusterDimension, value, blocks);
+}
+
+TEST(PtxKernels, AreLaunchedWithValidAttributesOnly) {
+  const auto on = [](const char* capability) {
+    return in_child([=]() -> std::string {
+      ::setenv("TUTTI_PTX_CAPABILITY", capability, 1);
+      const bool is_hopper = std::string(capability) == "90";
+      cudaLaunchAttributeValue value = {};
+      value.memSyncDomain = cudaLaunchMemSyncDomainRemote;
+      if ((launch_with(cudaLaunchAttributeMemSyncDomain, value) == cudaSuccess) != is_hopper) return "a domain";
+      if ((launch_clusters(4, 8) == cudaSuccess) != is_hopper) return "clusters";
+      if (launch_clusters(4, 6) != cudaErrorInvalidClusterSize) return "a part of a cluster";
+      if (launch_clusters(16, 16) != cudaErrorInvalidClusterSize) return "a large cluster";
+      if (launch_clusters(0, 16) != cudaErrorInvalidClusterSize) return "an empty cluster";
+      value = {};
+      value.clusterSchedulingPolicyPreference = static_cast<cudaClusterSchedulingPolicy>(7);
+      if (launch_with(cudaLaunchAttributeClusterSchedulingPolicyPreference, value) == cudaSuccess) return "a policy";
+      if (launch_with(cudaLaunchAttributePreferredClusterDimension, {}) == cudaSuccess) return "an unknown attribute";
+      return cudaDeviceSynchronize() == cudaSuccess ? "" : "cudaDeviceSynchronize";
+    });
+  };
+  EXPECT_EQ(on("90"), "");
+  EXPECT_EQ(on("80"), "");
+}
+
 TEST(PtxKernels, AreLoadedWhenNoKernelRuns) {
   for (const char* loading : {"LAZY", "EAGER"}) {
     const bool lazy = std::string(loading) == "LAZY";

@@ -9,6 +9,7 @@ target_compile_options(tutti_ptx_runtime_kernels PRIVATE --expt-relaxed-constexp
 tutti_tests(ptx_runtime_kernels_tests runtime_kernels_test.cc runtime_races_test.cc
             LINKS tutti_ptx_runtime_kernels bootstrap_processes
             LABELS ptx)
+tutti_test(launch_attributes_test.cc LINKS tutti_device CUDA::cudart_static bootstrap_processes LABELS ptx)
 if(TUTTI_HAS_NCCL)
   tutti_test(runtime_exit_test.cc LINKS tutti_ptx_runtime_kernels tutti_nccl LABELS ptx)
   use_nccl_header(ptx_runtime_exit_test)

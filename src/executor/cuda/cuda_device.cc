@@ -110,6 +110,7 @@ Status CudaDevice::prepare_kernel() {
                          "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
     traits_.thread_blocks = std::min(traits_.thread_blocks, static_cast<std::uint32_t>(thread_blocks * processors));
   }
+  attributes_ = LaunchAttributes(ordinal_, compressed_kernel(), traits_.thread_block_bytes);
   // Loads the kernel. Its first launch would load it otherwise, which may wait for thread blocks that wait for peers.
   return check(cudaFuncGetAttributes(&kernel, correct_kernel()), "cudaFuncGetAttributes");
 }
@@ -338,16 +339,13 @@ Status CudaDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
                           std::to_string(traits_.thread_block_bytes));
   }
   const OnDevice here(ordinal_);
-  cudaLaunchAttribute cooperative = {};
-  cooperative.id = cudaLaunchAttributeCooperative;
-  cooperative.val.cooperative = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(channels, count);
   config.blockDim = dim3(kThreads);
   config.dynamicSmemBytes = launch.thread_block_bytes;
   config.stream = as_stream(stream);
-  config.attrs = &cooperative;
-  config.numAttrs = launch.together ? 1 : 0;
+  LaunchAttributes::Room attributes;
+  attributes_.add_to(config, attributes, launch.together);
   void* arguments[] = {const_cast<KernelBatch*>(&launch.batch)};
   const void* kernel = has_compressed_messages(launch.batch) ? compressed_kernel() : plan_kernel();
   return check(cudaLaunchKernelExC(&config, kernel, arguments), "cudaLaunchKernelExC");

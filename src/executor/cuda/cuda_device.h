@@ -13,6 +13,7 @@
 #include "src/executor/cuda/cuda_memory.h"
 #include "src/executor/cuda/foreign_memory.h"
 #include "src/executor/cuda/host_pages.h"
+#include "src/executor/cuda/launch_attributes.h"
 #include "src/executor/thread_block/device.h"
 
 namespace tutti {
@@ -76,6 +77,7 @@ class CudaDevice final : public Device {
 
   const int ordinal_;
   DeviceTraits traits_;
+  LaunchAttributes attributes_;
   ForeignMemory foreign_;
   CudaMemory memory_;
   std::mutex mutex_;  // Guards opened_ and kept_host_.

@@ -42,7 +42,9 @@ int attribute_of(int attribute) {
     case cudaDevAttrMaxBlocksPerMultiprocessor: return 32;
     case cudaDevAttrWarpSize: return 32;
     case cudaDevAttrMultiProcessorCount: return node_options().multiprocessors;
-    case cudaDevAttrComputeCapabilityMajor: return 9;
+    case cudaDevAttrComputeCapabilityMajor: return node_options().capability / 10;
+    case cudaDevAttrClusterLaunch: return node_options().capability >= 90 ? 1 : 0;
+    case cudaDevAttrMemSyncDomainCount: return node_options().capability >= 90 ? 4 : 1;
     case cudaDevAttrConcurrentKernels:
     case cudaDevAttrUnifiedAddressing:
     case cudaDevAttrCanMapHostMemory:
@@ -81,7 +83,7 @@ void describe(cudaDeviceProp& properties, int device) {
   properties.maxGridSize[1] = properties.maxGridSize[2] = 65535;
   properties.maxThreadsPerMultiProcessor = 2048;
   properties.maxBlocksPerMultiProcessor = 32;
-  properties.major = 9;
+  properties.major = node_options().capability / 10;
   properties.multiProcessorCount = node_options().multiprocessors;
   properties.concurrentKernels = properties.canMapHostMemory = properties.unifiedAddressing = 1;
   properties.cooperativeLaunch = properties.streamPrioritiesSupported = properties.managedMemory = 1;

@@ -7,6 +7,7 @@
 #include "src/base/config.h"
 #include "tests/ptx/runtime/machine_work.h"
 #include "tests/ptx/runtime/memory.h"
+#include "tests/ptx/runtime/node.h"
 #include "tests/ptx/runtime/pageable.h"
 #include "tests/ptx/runtime/stream.h"
 
@@ -14,6 +15,7 @@ namespace tutti::cudart {
 namespace {
 
 constexpr std::uint32_t kSharedBytesByDefault = 49152;
+constexpr std::uint64_t kPortableClusterBlocks = 8;
 
 // Names of the structures that nvcc embeds.
 struct Wrapper {
@@ -74,6 +76,9 @@ cudaError_t check(const KernelRequest& request, const Kernel::OnDevice& kernel) 
   if (volume(grid) == 0 || volume(block) == 0) return cudaErrorInvalidConfiguration;
   if (grid.x > 0x7fffffffU || grid.y > 65535 || grid.z > 65535) return cudaErrorInvalidConfiguration;
   if (block.x > 1024 || block.y > 1024 || block.z > 64 || volume(block) > 1024) return cudaErrorInvalidConfiguration;
+  const dim3& cluster = request.cluster;
+  if (volume(cluster) == 0 || volume(cluster) > kPortableClusterBlocks) return cudaErrorInvalidClusterSize;
+  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) return cudaErrorInvalidClusterSize;
   if (request.arguments == nullptr && !kernel.info->parameters.empty()) return cudaErrorInvalidValue;
   const std::size_t most =
       std::max<std::size_t>(kernel.dynamic_shared_bytes_max, kSharedBytesByDefault - kernel.info->shared_bytes);

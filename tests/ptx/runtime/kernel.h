@@ -51,6 +51,7 @@ struct KernelRequest {
   void** arguments = nullptr;
   std::size_t dynamic_shared_bytes = 0;
   bool cooperative = false;
+  dim3 cluster = {};
 };
 
 // Checks the request. Appends the kernel to the stream, or to its capture.

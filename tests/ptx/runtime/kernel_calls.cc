@@ -1,6 +1,7 @@
 // Functions that launch and describe kernels, and those that nvcc's host code calls.
 #include "tests/ptx/runtime/kernel.h"
 #include "tests/ptx/runtime/memory.h"
+#include "tests/ptx/runtime/node.h"
 
 namespace {
 
@@ -27,6 +28,43 @@ Kernel* of_handle(const void* handle) { return static_cast<Kernel*>(const_cast<v
 
 constexpr int kSharedBytesOptin = 232448;
 
+// Applies an attribute to a request. Source: CUDA runtime API, cudaLaunchAttributeID. Attributes of later devices are
+// errors here, so that a launch does not rely on them.
+cudaError_t apply(const cudaLaunchAttribute& attribute, KernelRequest& request) {
+  const cudaLaunchAttributeValue& value = attribute.val;
+  const bool is_hopper = node_options().capability >= 90;
+  switch (attribute.id) {
+    case cudaLaunchAttributeIgnore:
+    case cudaLaunchAttributePriority: return cudaSuccess;
+    case cudaLaunchAttributeCooperative: request.cooperative = value.cooperative != 0; return cudaSuccess;
+    case cudaLaunchAttributeMemSyncDomain: {
+      const bool known =
+          value.memSyncDomain == cudaLaunchMemSyncDomainDefault || value.memSyncDomain == cudaLaunchMemSyncDomainRemote;
+      return known && is_hopper ? cudaSuccess : cudaErrorInvalidValue;
+    }
+    case cudaLaunchAttributeClusterDimension:
+      request.cluster = dim3(value.clusterDim.x, value.clusterDim.y, value.clusterDim.z);
+      return is_hopper ? cudaSuccess : cudaErrorInvalidClusterSize;
+    case cudaLaunchAttributeClusterSchedulingPolicyPreference: {
+      const auto policy = value.clusterSchedulingPolicyPreference;
+      const bool known =
+          policy >= cudaClusterSchedulingPolicyDefault && policy <= cudaClusterSchedulingPolicyLoadBalancing;
+      return known && is_hopper ? cudaSuccess : cudaErrorInvalidValue;
+    }
+    default: return not_supported(("launch attribute " + std::to_string(attribute.id)).c_str());
+  }
+}
+
+cudaError_t request_of(const cudaLaunchConfig_t* config, void** arguments, KernelRequest& request) {
+  if (config == nullptr) return cudaErrorInvalidValue;
+  request = {nullptr, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, false};
+  for (unsigned i = 0; i < config->numAttrs; ++i) {
+    const cudaError_t error = apply(config->attrs[i], request);
+    if (error != cudaSuccess) return error;
+  }
+  return cudaSuccess;
+}
+
 }  // namespace
 
 extern "C" {
@@ -42,21 +80,25 @@ cudaError_t cudaLaunchCooperativeKernel(const void* stub, dim3 grid, dim3 block,
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* stub, void** arguments) {
-  if (config == nullptr) return keep(cudaErrorInvalidValue);
-  KernelRequest request = {nullptr, config->gridDim, config->blockDim, arguments, config->dynamicSmemBytes, false};
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    const cudaLaunchAttribute& attribute = config->attrs[i];
-    switch (attribute.id) {
-      case cudaLaunchAttributeIgnore:
-      case cudaLaunchAttributePriority:
-      case cudaLaunchAttributeMemSyncDomain:
-      case cudaLaunchAttributeMemSyncDomainMap:
-      case cudaLaunchAttributeClusterSchedulingPolicyPreference: break;  // Without effect on results.
-      case cudaLaunchAttributeCooperative: request.cooperative = attribute.val.cooperative != 0; break;
-      default: return not_supported(("launch attribute " + std::to_string(attribute.id)).c_str());
-    }
-  }
-  return launch_kernel(find_kernel, stub, request, config->stream);
+  KernelRequest request;
+  const cudaError_t error = request_of(config, arguments, request);
+  return error == cudaSuccess ? launch_kernel(find_kernel, stub, request, config->stream) : keep(error);
+}
+
+// Source: CUDA runtime API. A multiprocessor holds no part of a cluster only.
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* stub, const cudaLaunchConfig_t* config) {
+  KernelRequest request;
+  const cudaError_t error = request_of(config, nullptr, request);
+  if (error != cudaSuccess) return keep(error);
+  return on_kernel(stub, [&](Kernel::OnDevice& kernel, DeviceState&) {
+    const unsigned of_cluster = request.cluster.x * request.cluster.y * request.cluster.z;
+    if (clusters == nullptr || of_cluster == 0) return cudaErrorInvalidValue;
+    const std::uint32_t threads = request.block.x * request.block.y * request.block.z;
+    const std::uint32_t fit = machine().blocks_per_multiprocessor(
+        *kernel.module, *kernel.info, threads, static_cast<std::uint32_t>(request.dynamic_shared_bytes));
+    *clusters = static_cast<int>(fit * static_cast<std::uint32_t>(node_options().multiprocessors) / of_cluster);
+    return cudaSuccess;
+  });
 }
 
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* stub) {

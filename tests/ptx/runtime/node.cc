@@ -33,8 +33,9 @@ int number(const Environment& environment, const char* name, int fallback, int m
 }
 
 constexpr std::string_view kPrefix = "TUTTI_PTX_";
-constexpr std::string_view kSettings[] = {"DEADLOCK_MS", "DEVICES",  "EXECUTED", "LINKS", "MPS",   "MULTIPROCESSORS",
-                                          "MUTANT",      "PAGEABLE", "RACES",    "SEED",  "WAITS", "WEAK"};
+constexpr std::string_view kSettings[] = {"CAPABILITY", "DEADLOCK_MS",     "DEVICES", "EXECUTED", "LINKS",
+                                          "MPS",        "MULTIPROCESSORS", "MUTANT",  "PAGEABLE", "RACES",
+                                          "SEED",       "WAITS",           "WEAK"};
 
 void report_unknown(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
@@ -54,6 +55,7 @@ NodeOptions from(const Environment& environment) {
   options.mps = choice(environment, "TUTTI_PTX_MPS", {"0", "1"}, 1) == 1;
   options.pageable = choice(environment, "TUTTI_PTX_PAGEABLE", {"0", "1"}, 0) == 1;
   options.multiprocessors = number(environment, "TUTTI_PTX_MULTIPROCESSORS", options.multiprocessors, 1024);
+  options.capability = choice(environment, "TUTTI_PTX_CAPABILITY", {"80", "90"}, 1) == 1 ? 90 : 80;
   options.queues = number(environment, "CUDA_DEVICE_MAX_CONNECTIONS", options.queues, 32);
   options.loads_eagerly = environment.get("CUDA_MODULE_LOADING").value_or("LAZY") == "EAGER";
   return options;

@@ -26,7 +26,8 @@ struct NodeOptions {
   bool mps = true;
   bool pageable = false;  // Devices can access all host memory.
   int multiprocessors = 64;
-  int queues = 8;  // Hardware queues per device.
+  int capability = 90;  // 80: no clusters and no memory synchronization domains.
+  int queues = 8;       // Hardware queues per device.
 };
 
 // Read once, by the first call of the runtime.
