@@ -57,8 +57,8 @@ std::string CudaEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
   workspaces_.clear();
   std::string error = errors(calls.size());
   for (std::size_t rank = 0; rank < calls.size() && error.empty(); ++rank) {
-    if (reinterpret_cast<const Shown*>(shown_.host)[rank].progress.begun != operations.size())
-      error = "rank " + std::to_string(rank) + " has not reported that its last call began";
+    if (reinterpret_cast<const Shown*>(shown_.host)[rank].progress.passed != operations.size())
+      error = "rank " + std::to_string(rank) + " has not reported that its last call ended";
   }
   return error;
 }

@@ -73,6 +73,7 @@ class KernelFold : public testing::TestWithParam<int> {
     std::pmr::vector<std::byte> image(made.begin(), made.end(), engine_.memory());
     KernelCall call;
     call.image = image.data();
+    call.image_bytes = static_cast<std::uint32_t>(image.size());
     call.self = {input, output};
     call.scratch = scratch;
     call.task = task_of(shape);

@@ -72,8 +72,9 @@ std::byte* DeviceCalls::take(std::size_t bytes) {
 BatchCall DeviceCalls::call(Rank rank, std::uint32_t operation) {
   BatchCall entry;
   entry.call = calls_[rank][operation];
-  std::byte* image = take(image_of(entry.call).bytes);
-  const Status uploaded = rig_.device().upload(image, {entry.call.image, image_of(entry.call).bytes});
+  const std::size_t bytes = entry.call.image_bytes + test_call_.channels * entry.call.lanes * sizeof(LaneState*);
+  std::byte* image = take(bytes);
+  const Status uploaded = rig_.device().upload(image, {entry.call.image, bytes});
   TUTTI_ASSERT(uploaded.ok());
   entry.call.image = image;
   entry.watch = words_[rank].watch(operation + 1);

@@ -68,7 +68,7 @@ class DeviceCalls {
   RankSet& rank_set() { return *rank_set_; }
   // These words are written by thread blocks and may be read while they run.
   KernelReport& report(Rank rank) { return words_[rank].progress.report; }
-  std::uint64_t begun(Rank rank) const { return load_acquire(&words_[rank].progress.begun); }
+  std::uint64_t passed(Rank rank) const { return load_acquire(&words_[rank].progress.passed); }
   void fail() { store_release(&words_[0].failed, 1U); }  // Stops all thread blocks.
 
  private:

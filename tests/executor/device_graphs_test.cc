@@ -35,7 +35,7 @@ TEST_P(DeviceGraphTest, ComputesCorrectResults_InEachReplay) {
   EXPECT_EQ(capture_of(b_), 0U);
   expect_done(a_);
   expect_done(b_);
-  EXPECT_EQ(calls_->begun(0), 0U);  // The captured calls have not run.
+  EXPECT_EQ(calls_->passed(0), 0U);  // The captured calls have not run.
   for (std::uint32_t replay = 0; replay < 3; ++replay) {
     calls_->rank_set().load(0, 10 + replay);
     ASSERT_TRUE(graph->replay(c_).ok());
@@ -168,7 +168,7 @@ TEST_P(DeviceGraphTest, RejectsEnd_BeforeStreamsAreJoined) {
   EXPECT_FALSE(rig_->end_capture(a_).ok());
   EXPECT_EQ(capture_of(b_), 0U);
   expect_done(b_);
-  EXPECT_EQ(calls_->begun(0), 0U);
+  EXPECT_EQ(calls_->passed(0), 0U);
 }
 
 TEST_P(DeviceGraphTest, CannotQueryItsEvents) {

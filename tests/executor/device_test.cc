@@ -189,33 +189,35 @@ TEST_P(DeviceTest, RunsCalls_InOneLaunchAndInSeveralStreams) {
   }
 }
 
-TEST_P(DeviceTest, ReportsBeginningOfCall) {
+TEST_P(DeviceTest, ReportsEndOfCall) {
   prepare("two_shot", 2, 2);
   const BatchCall zero[] = {calls_->call(0, 0), calls_->call(0, 1)};
   const BatchCall one[] = {calls_->call(1, 0), calls_->call(1, 1)};
   for (const BatchCall& call : zero) ASSERT_TRUE(calls_->launch({call}, a_).ok());
-  EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 1; }));
-  EXPECT_TRUE(stays_false([&] { return calls_->begun(0) == 2; }));
+  EXPECT_TRUE(stays_false([&] { return calls_->passed(0) != 0; }));
   ASSERT_TRUE(calls_->launch({one[0]}, b_).ok());
-  EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 2; }));
+  EXPECT_TRUE(comes_true([&] { return calls_->passed(0) == 1; }));
+  EXPECT_TRUE(stays_false([&] { return calls_->passed(0) != 1; }));
   ASSERT_TRUE(calls_->launch({one[1]}, b_).ok());
   expect_done(a_);
   expect_done(b_);
+  EXPECT_EQ(calls_->passed(0), 2U);
   EXPECT_EQ(calls_->rank_set().error(), "");
 }
 
 // A device may load a kernel at its first launch and wait for running thread blocks then, so all kernels must be loaded
 // before.
 TEST_P(DeviceTest, StartsOtherKernel_WhileThreadBlockWaits) {
-  prepare("two_shot");
+  prepare("two_shot_mapped");
   const BatchCall zero = calls_->call(0), one = calls_->call(1);
+  const AddressRecord& own = zero.call.exchange->records[0][1];  // Stored before the thread block waits.
   DeviceReach reach(device());
   const std::pmr::vector<KernelRounding> rounding(1, {}, &reach);
   CorrectTask nothing;
   nothing.rounding = rounding.data();
   nothing.compression = CompressionFormat::bf16;
   ASSERT_TRUE(calls_->launch({zero}, a_).ok());
-  EXPECT_TRUE(comes_true([&] { return calls_->begun(0) == 1; }));
+  EXPECT_TRUE(comes_true([&] { return load_acquire(&own.sequence) == 1; }));
   ASSERT_TRUE(device().correct(nothing, b_).ok());
   ASSERT_TRUE(calls_->launch({one}, b_).ok());
   expect_done(a_);
@@ -269,7 +271,7 @@ TEST_P(DeviceTest, RejectsLaunchesThatDoNotFit) {
   EXPECT_FALSE(device().launch(one, a_).ok());
   EXPECT_FALSE(device().launch({}, a_).ok());
   expect_done(a_);
-  EXPECT_EQ(calls_->begun(0), 0U);
+  EXPECT_EQ(calls_->passed(0), 0U);
 }
 
 }  // namespace

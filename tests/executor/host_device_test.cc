@@ -180,7 +180,7 @@ TEST_P(GpuEmulatorTest, ReportsMemoryThatIsTooSmall) {
   call.workspace_bytes /= 2;
   ASSERT_TRUE(device().launch(one, a_).ok());
   EXPECT_EQ(rig_->synchronize(a_).code(), Code::internal);
-  EXPECT_EQ(calls_->begun(0), 0U);
+  EXPECT_EQ(calls_->passed(0), 0U);
 }
 
 TEST_F(GpuEmulator, SharesMemory_FromAnyOfItsBytes) {

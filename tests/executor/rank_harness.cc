@@ -20,7 +20,6 @@ RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, con
       reach_(memory_of(test_call)),
       scratch_(reach_),
       image_(reach_),
-      ends_(reach_),
       exchange_counts_(test_call.channels, reach_),
       windows_(plan.problem.ranks, kWholeMemory, reach_),
       visits_(test_call.channels, reach_),
@@ -86,13 +85,16 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
       make_image(program(), launch_, straight_, plan_.problem.ranks, !records.empty(), stage_bytes);
   image_.assign(image.begin(), image.end());
   const std::uint32_t lanes = reinterpret_cast<const Image*>(image.data())->lane_count;
-  for (const auto& channel : compiled_)
-    ends_.insert(ends_.end(), channel->program().lanes, channel->program().lanes + lanes);
+  for (const auto& channel : compiled_) {
+    const auto ends = std::as_bytes(std::span(channel->program().lanes, lanes));
+    image_.insert(image_.end(), ends.begin(), ends.end());
+  }
   KernelCall call;
+  call.image_bytes = static_cast<std::uint32_t>(image.size());
+  call.lanes = lanes;
   call.image = image_.data();
-  call.ends = ends_.data();
   exchange_[0] = {records.data(), exchange_counts_.data(), windows_.data(), visits_.data(), failed_.data()};
-  call.exchange = exchange_.data();
+  if (!records.empty()) call.exchange = exchange_.data();
   call.scratch = launch_.scratch;
   call.rank = plan_.steps.self();
   std::vector<KernelCall> calls(test_call_.operations, call);

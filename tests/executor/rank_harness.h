@@ -70,7 +70,6 @@ class RankHarness {
   std::pmr::memory_resource* reach_;  // Memory that a thread block can read and write.
   std::pmr::vector<Number> scratch_;
   std::pmr::vector<std::byte> image_;
-  std::pmr::vector<LaneState*> ends_;
   std::pmr::vector<std::uint64_t> exchange_counts_;
   std::pmr::vector<WindowPart> windows_;    // Only window 0: buffers are named by their addresses.
   std::pmr::vector<std::uint32_t> visits_;  // [channel]

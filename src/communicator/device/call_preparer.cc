@@ -134,8 +134,9 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   entry.channels = launch.channels;
   entry.call.image = prepared.memory;
   entry.call.images = static_cast<std::uint32_t>(programs.size());
-  entry.call.ends = reinterpret_cast<LaneState* const*>(prepared.memory + images_bytes);
-  if (launch.cut.group == 1) entry.call.exchange = exchange_;
+  entry.call.image_bytes = static_cast<std::uint32_t>(images_bytes / programs.size());
+  entry.call.lanes = static_cast<std::uint32_t>(ends.size() / launch.channels);
+  if (execution.accesses_peers) entry.call.exchange = exchange_;
   entry.call.rank = self_;
   prepared.thread_block_bytes = thread_block_bytes;
   if (prepared.thread_block_bytes <= peers_.own_memory().device().traits().thread_block_bytes) return {};

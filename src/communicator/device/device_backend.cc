@@ -75,7 +75,7 @@ bool DeviceBackend::only_copies(const Call& call) const {
 }
 
 // Reuses memory of calls that are done.
-void DeviceBackend::reclaim_memory() { own_memory().done_before(load_acquire(&reports_->progress().begun)); }
+void DeviceBackend::reclaim_memory() { own_memory().done_before(load_acquire(&reports_->progress().passed)); }
 
 Status DeviceBackend::prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings) {
   TUTTI_CHECK_OK(check_alignment(call));

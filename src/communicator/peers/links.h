@@ -39,8 +39,8 @@ class DeviceLinks {
   };
   Result<LaneState*> end(const LaneSpec& spec, const Wanted& wanted);
 
-  // Returns a table of ends as thread blocks read it: [channel * max ends + end]. The lanes exist already, or are
-  // created.
+  // Returns a table of ends as thread blocks read it: [channel * max ends + end]; see KernelCall::ends(). The lanes
+  // exist already, or are created.
   Result<std::vector<LaneState*>> upload_ends(std::span<const std::span<LaneState* const>> ends,
                                               std::uint32_t channels);
 

@@ -25,7 +25,8 @@ static_assert(sizeof(KernelReport) == 32);
 
 struct KernelProgress {
   KernelReport report;
-  std::uint64_t begun = 0;  // Number of the call that began last; earlier calls in its stream are done.
+  // Number of the last call whose first channel has ended. Earlier calls in its stream are done.
+  std::uint64_t passed = 0;
   std::uint32_t ended = 0;  // Number of the last completed call, where the stream writes it.
   std::uint32_t reserved = 0;
 };

@@ -67,10 +67,12 @@ struct KernelRounding;
 
 // A call as a thread block receives it. Addresses are those of the device.
 struct KernelCall {
-  const std::byte* image = nullptr;  // First of `images` consecutive images of equal size.
-  LaneState* const* ends = nullptr;  // [channel * lanes_apart + lane]; see Image.
+  // First of `images` consecutive images of equal size; behind them, the addresses of the lane ends.
+  const std::byte* image = nullptr;
+  std::uint32_t image_bytes = 0;  // Per image.
+  std::uint32_t lanes = 0;        // Lane ends of each channel; null ends are unused.
   union {
-    const AddressExchange* exchange = nullptr;  // If the plan names peers' memory.
+    const AddressExchange* exchange = nullptr;  // If the plan names peers' memory, else null.
     const KernelRounding* rounding;             // If messages are compressed; null: round to nearest.
   };
   std::byte* workspace = nullptr;                     // channel_bytes() per channel. Null: shared memory suffices.
@@ -81,6 +83,14 @@ struct KernelCall {
   FoldTask task;
   Signature signature;
   std::uint32_t rank = 0;
+
+  TUTTI_HOST_DEVICE LaneState* const* ends(std::uint32_t channel) const {
+    const auto* table = reinterpret_cast<LaneState* const*>(image + std::size_t{images} * image_bytes);
+    return table + std::size_t{channel} * lanes;
+  }
+  TUTTI_HOST_DEVICE bool accesses_peers() const {
+    return task.compression == CompressionFormat::none && exchange != nullptr;
+  }
 };
 static_assert(sizeof(KernelCall) == 96);
 

@@ -23,7 +23,7 @@ struct ChannelLayout {
       return begin;
     };
     const std::uint32_t widest = image.widest + 1;
-    states = take(image.lane_count, sizeof(LaneState));
+    states = take(image.lane_count, sizeof(LaneState));  // First; see Channel::load_lanes().
     lanes = take(image.lane_count, sizeof(LaneState*));
     peers = take(image.accesses_peers != 0 ? image.ranks : 0, sizeof(RankBuffers));
     pointers = take(2 * widest, sizeof(std::byte*));
@@ -52,16 +52,17 @@ class Channel {
 
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
-    // This slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
-    const bool too_late = saved_ == nullptr && thread_block_.thread() == 0 && thread_block_.too_late();
-    const auto& first = *reinterpret_cast<const Image*>(call_.image);
-    copy(call_.image + std::size_t{channel_ % call_.images} * first.bytes, memory_, first.bytes);
+    // Only peers' memory may be in use for something else after a failure: lanes outlive it. This slow read from host
+    // memory overlaps the copy of the image. With time slicing it was checked before.
+    const bool looks = call_.accesses_peers() && saved_ == nullptr && thread_block_.thread() == 0;
+    const bool too_late = looks && thread_block_.too_late();
+    load_lanes();
+    copy(call_.image + std::size_t{channel_ % call_.images} * call_.image_bytes, memory_, call_.image_bytes);
     thread_block_.join();
     Image& image = *reinterpret_cast<Image*>(memory_);
     const ChannelLayout layout(image);
     fill_in(image, layout);
     const Progress begins = thread_block_.agree(too_late ? Progress::waiting : Progress::done);
-    // After a failure, the peers' memory may be in use for something else.
     if (begins != Progress::done) return begins;
     const Progress exchanged = image.accesses_peers != 0 ? exchange_addresses(image, layout) : Progress::done;
     const Progress progress = exchanged == Progress::done ? run_plan(image, layout) : exchanged;
@@ -92,6 +93,16 @@ class Channel {
       reinterpret_cast<Pack*>(to)[i] = reinterpret_cast<const Pack*>(from)[i];
   }
 
+  // Copies the lane ends behind the image, where ChannelLayout has them. The last threads do so, which have no part of
+  // a small image: both copies wait for memory at the same time.
+  TUTTI_HOST_DEVICE void load_lanes() const {
+    const std::uint32_t step = thread_block_.thread_count();
+    for (std::uint32_t i = step - 1 - thread_block_.thread(); i < call_.lanes; i += step) {
+      const LaneState* end = call_.ends(channel_)[i];
+      if (end != nullptr) at<LaneState>(call_.image_bytes)[i] = *end;
+    }
+  }
+
   TUTTI_HOST_DEVICE std::byte* const* base(Image& image, const ChannelLayout& layout, std::uint64_t which) const {
     if (which == kBaseInput) return &image.launch.self.input;
     if (which == kBaseOutput) return &image.launch.self.output;
@@ -114,10 +125,7 @@ class Channel {
     const std::uint32_t step = thread_block_.thread_count();
     auto* operands = at<Operand>(image.operands);
     auto* states = at<LaneState>(layout.states);
-    for (std::uint32_t i = first; i < image.lane_count; i += step) {
-      states[i] = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
-      at<LaneState*>(layout.lanes)[i] = states + i;
-    }
+    for (std::uint32_t i = first; i < image.lane_count; i += step) at<LaneState*>(layout.lanes)[i] = states + i;
     auto* lanes = at<StraightLane>(image.straight_lanes);
     for (std::uint32_t i = first; i < image.straight_lane_count; i += step) {
       lanes[i].lane = states + number(lanes[i].lane);
@@ -263,7 +271,7 @@ class Channel {
     thread_block_.join();
     const auto* states = at<LaneState>(layout.states);
     for (std::uint32_t i = thread_block_.thread(); i < image.lane_count; i += thread_block_.thread_count()) {
-      LaneState& end = *call_.ends[std::uint64_t{channel_} * image.lanes_apart + i];
+      LaneState& end = *call_.ends(channel_)[i];
       end.next = states[i].next;
       end.seen = states[i].seen;
     }

@@ -89,7 +89,7 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   image.widest = program.widest;
   image.accesses_peers = accesses_peers;
   image.stage_bytes = static_cast<std::uint32_t>((stage_bytes + kAlignment - 1) / kAlignment * kAlignment);
-  image.lane_count = image.lanes_apart = extents.lanes;
+  image.lane_count = extents.lanes;
   image.stage_count = program.stage_count;
   image.units = program.units;
   const std::span<const Operand> operands(program.operands, extents.operands);
@@ -131,16 +131,11 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
 
 std::vector<std::byte> join_images(std::vector<std::vector<std::byte>> images) {
   std::size_t longest = 0;
-  std::uint32_t lanes = 0;
-  for (const std::vector<std::byte>& image : images) {
-    longest = std::max(longest, image.size());
-    lanes = std::max(lanes, reinterpret_cast<const Image*>(image.data())->lane_count);
-  }
+  for (const std::vector<std::byte>& image : images) longest = std::max(longest, image.size());
   std::vector<std::byte> joined;
   for (std::vector<std::byte>& bytes : images) {
     auto& image = *reinterpret_cast<Image*>(bytes.data());
     image.bytes = static_cast<std::uint32_t>(longest);
-    image.lanes_apart = lanes;
     bytes.resize(longest);
     joined.insert(joined.end(), bytes.begin(), bytes.end());
   }

@@ -27,8 +27,7 @@ struct Image {
   std::uint32_t straight_stage_count = 0, straight_lane_count = 0, straight_memory_count = 0;
   std::uint32_t straight_ll = 0;
   std::uint32_t stop = 0;  // In a thread block's copy: nonzero after a thread has decided to stop.
-  // Distance between the lane ends of consecutive channels: the maximum lane_count of all images.
-  std::uint32_t lanes_apart = 0;
+  std::uint32_t reserved = 0;
   // Bytes of each peer's buffers up to the last unit that a step accesses.
   std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
   FoldTask task;  // In a thread block's copy: the task of the call, with its scalar.

@@ -42,11 +42,12 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
   ThreadBlockProgress* saved = entry.watch.progress == nullptr ? nullptr : entry.watch.progress + channel;
   if (saved != nullptr && (saved->state >= ThreadBlockState::done || is_late(thread_block))) return;
   const bool last = saved == nullptr || saved->last != 0;
-  if (channel == 0 && thread_block.thread() == 0)
-    store_release(&entry.watch.kernel_progress->begun, entry.watch.number);
   Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, thread_block, memory, saved);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;
+  // By a thread that no other awaits, since a store to host memory is slow.
+  if (channel == 0 && thread_block.thread() == 0)
+    store_release(&entry.watch.kernel_progress->passed, entry.watch.number);
   if (saved != nullptr && thread_block.thread() == 0)
     saved->state = progress == Progress::done ? ThreadBlockState::done : ThreadBlockState::failed;
   if (progress != Progress::done) write_report(entry, run, channel, progress);
