@@ -9,13 +9,14 @@
 //   Backend::plain()                                true if the kind of memory is irrelevant
 //   Backend::fold(sources, targets, count, kind)    fold `count` elements of the given operands, by all threads
 //   Backend::stage(index)                           staging buffer for an LL message, at least a slot long
-//   Backend::receive_small(...), send_small(...)    LL transfers, by all threads
+//   Backend::part(messages)                         the LL messages that this thread transfers, out of so many at once
+//   Backend::receive_small(...), send_small(...)    LL transfers, by the threads of a part
+//   Backend::take_small(lane)                       take() of an LL message
 //   Backend::serves(lane), takes(index)             true if this thread handles the lane or operand
 //   Backend::await(poll)                            result of poll(); a thread block waits for it
 //   Backend::agree(progress)                        barrier; combines the progress of all threads
 //   Backend::join()                                 barrier
 //   Backend::stores_back(lane, bytes)               true if a received slot must be stored back
-//   Backend::copied(pointer)                        the only source, which is known to the thread that took it
 #pragma once
 
 #include "src/executor/straight_run.h"
@@ -229,7 +230,9 @@ class Interpreter {
     LaneState& lane = lane_of(operand);
     std::byte* data = nullptr;
     if (is_small(operand)) {
-      const Progress progress = backend_.receive_small(lane, launch_.signature, bytes, index, data, blocked_);
+      data = backend_.stage(index);
+      const Progress progress =
+          backend_.receive_small(lane, launch_.signature, bytes, backend_.part(1), data, blocked_);
       if (backend_.takes(index)) sources_[index] = data;
       return progress;
     }
@@ -316,7 +319,8 @@ class Interpreter {
     const Operand* targets = sources + step.sources;
     for (std::uint32_t k = 0; k < step.targets; ++k) {
       if (!takes_part(targets[k]) || !is_small(targets[k])) continue;
-      backend_.send_small(lane_of(targets[k]), launch_.signature, backend_.stage(program_.widest), bytes);
+      backend_.send_small(lane_of(targets[k]), launch_.signature, backend_.stage(program_.widest), bytes,
+                          backend_.part(1));
     }
     backend_.join();
     for (std::uint32_t k = 0; k < step.targets; ++k) {

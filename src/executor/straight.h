@@ -10,9 +10,9 @@ namespace tutti {
 struct StraightLane {
   LaneState* lane = nullptr;
   const Operand* operand = nullptr;
-  std::uint16_t index = 0;        // Among the step's sources or targets with data.
+  std::uint16_t index = 0;        // Among the step's sources or targets with data. copy: among its extents.
   bool flag = false;              // A flag, without data.
-  bool copy = false;              // An LL message sent directly from the step's only source.
+  bool copy = false;              // An LL message that is copied from or to an extent, without a fold.
   std::uint16_t back = kNotBack;  // Target that stores back into the received slot.
   static constexpr std::uint16_t kNotBack = 0xffff;
 };

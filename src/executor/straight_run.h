@@ -7,6 +7,8 @@ namespace tutti {
 
 template <typename Backend>
 struct StraightRun {
+  using Part = typename Backend::Part;
+
   const Launch& launch;
   Backend& backend;
   Cursor& cursor;
@@ -30,38 +32,55 @@ struct StraightRun {
 
   template <bool kLl>
   TUTTI_HOST_DEVICE Progress run_step(const StraightStep& step, std::uint64_t count) {
-    const StraightLane* lanes = launch.straight.lanes + step.lanes;
-    const std::uint32_t lane_count = std::uint32_t{step.receives} + step.sends;
     const std::uint64_t bytes = launch.message_bytes(count);
-    Progress progress = Progress::done;
-    std::uint32_t ready = cursor.acquired;
-    for (; ready < lane_count; ++ready) {
-      progress = ready < step.receives ? receive<kLl>(lanes[ready], bytes) : reserve<kLl>(lanes[ready]);
-      if (progress != Progress::done) break;
-    }
-    const std::byte* read = nullptr;
-    if (progress == Progress::done) {
-      read = find_memory(step);
-    } else {
-      block(step, ready);
-    }
+    const Part from = kLl ? backend.part(step.receives) : Part{};
+    const Part to = kLl ? backend.part(step.sends) : Part{};
+    Progress progress = acquire<kLl>(step, from, to, bytes);
+    if (progress == Progress::done && step.outputs > 0) find_memory(step);
     progress = backend.agree(progress);
     if (progress != Progress::done) return progress;
-    if (step.outputs > 0) backend.fold(step.inputs, step.outputs, count, step.fold);
-    backend.join();
-    release<kLl>(step, lanes, backend.copied(read), bytes);
+    if (step.outputs > 0) {
+      backend.fold(step.inputs, step.outputs, count, step.fold);
+      backend.join();
+    }
+    release<kLl>(step, from, to, bytes);
     return Progress::done;
   }
 
+  // Receives messages, then waits for room.
   template <bool kLl>
-  TUTTI_HOST_DEVICE Progress receive(const StraightLane& at, std::uint64_t bytes) {
+  TUTTI_HOST_DEVICE Progress acquire(const StraightStep& step, const Part& from, const Part& to, std::uint64_t bytes) {
+    const StraightLane* lanes = launch.straight.lanes + step.lanes;
+    std::uint32_t ready = cursor.acquired + from.first;
+    for (; ready < step.receives; ready += from.step) {
+      const Progress progress = receive<kLl>(step, lanes[ready], from, bytes);
+      if (progress != Progress::done) return block(step, ready, progress);
+    }
+    ready = (cursor.acquired > step.receives ? cursor.acquired : step.receives) + to.first;
+    for (; ready < std::uint32_t{step.receives} + step.sends; ready += to.step) {
+      const Progress progress = reserve<kLl>(lanes[ready], to);
+      if (progress != Progress::done) return block(step, ready, progress);
+    }
+    return Progress::done;
+  }
+
+  // True if this thread handles the end of the lane.
+  template <bool kLl>
+  TUTTI_HOST_DEVICE bool serves(const StraightLane& at, const Part& own) const {
+    return kLl ? own.leads() : backend.serves(at.lane);
+  }
+
+  template <bool kLl>
+  TUTTI_HOST_DEVICE Progress receive(const StraightStep& step, const StraightLane& at, const Part& own,
+                                     std::uint64_t bytes) {
     std::byte* data = nullptr;
     if (kLl && !at.flag) {
-      const Progress progress = backend.receive_small(*at.lane, launch.signature, bytes, at.index, data, blocked);
-      if (progress == Progress::done && backend.takes(at.index)) backend.source(at.index, data);
+      data = at.copy ? memory_of(step, at.index) : backend.stage(at.index);
+      const Progress progress = backend.receive_small(*at.lane, launch.signature, bytes, own, data, blocked);
+      if (progress == Progress::done && !at.copy && own.leads()) backend.source(at.index, data);
       return progress;
     }
-    if (!backend.serves(at.lane)) return Progress::done;
+    if (!serves<kLl>(at, own)) return Progress::done;
     const Progress progress = backend.await([&] { return receive_simple(*at.lane, launch.signature, data); });
     if (progress != Progress::done || at.flag) return progress;
     backend.source(at.index, data);
@@ -70,8 +89,8 @@ struct StraightRun {
   }
 
   template <bool kLl>
-  TUTTI_HOST_DEVICE Progress reserve(const StraightLane& at) {
-    if (!backend.serves(at.lane)) return Progress::done;
+  TUTTI_HOST_DEVICE Progress reserve(const StraightLane& at, const Part& own) {
+    if (!serves<kLl>(at, own)) return Progress::done;
     const Progress progress = backend.await([&] { return room_for_message(*at.lane); });
     if (progress != Progress::done || at.flag || at.copy) return progress;
     backend.target(at.index, kLl ? outgoing : slot_of(at.lane->view, at.lane->next));
@@ -79,43 +98,45 @@ struct StraightRun {
   }
 
   template <bool kLl>
-  TUTTI_HOST_DEVICE void release(const StraightStep& step, const StraightLane* lanes, const std::byte* read,
-                                 std::uint64_t bytes) {
+  TUTTI_HOST_DEVICE void release(const StraightStep& step, const Part& from, const Part& to, std::uint64_t bytes) {
+    const StraightLane* lanes = launch.straight.lanes + step.lanes;
     const StraightLane* sends = lanes + step.receives;
-    for (std::uint32_t k = 0; kLl && k < step.sends; ++k) {
+    for (std::uint32_t k = to.first; kLl && k < step.sends; k += to.step) {
       if (sends[k].flag) continue;
-      backend.send_small(*sends[k].lane, launch.signature, sends[k].copy ? read : outgoing, bytes);
+      const std::byte* data = sends[k].copy ? memory_of(step, sends[k].index) : outgoing;
+      backend.send_small(*sends[k].lane, launch.signature, data, bytes, to);
     }
-    if (kLl) backend.join();
-    for (std::uint32_t k = 0; k < step.sends; ++k) {
-      if (!backend.serves(sends[k].lane)) continue;
+    if (kLl && step.sends > 0) backend.join();  // All threads of a part read the lane end.
+    for (std::uint32_t k = to.first; k < step.sends; k += to.step) {
+      if (!serves<kLl>(sends[k], to)) continue;
       kLl && !sends[k].flag ? count_message(*sends[k].lane) : simple_post(*sends[k].lane, launch.signature, bytes);
     }
-    for (std::uint32_t k = 0; k < step.receives; ++k) {
-      if (backend.serves(lanes[k].lane)) take(*lanes[k].lane);
+    for (std::uint32_t k = from.first; k < step.receives; k += from.step) {
+      if (!serves<kLl>(lanes[k], from)) continue;
+      kLl && !lanes[k].flag ? backend.take_small(*lanes[k].lane) : take(*lanes[k].lane);
     }
-    if (kLl) backend.join();  // All threads read the lane ends of LL messages.
+    if (kLl) backend.join();
   }
 
-  // Passes the extents of the chunk to the backend. Returns the first extent that is read.
-  TUTTI_HOST_DEVICE const std::byte* find_memory(const StraightStep& step) {
-    const StraightMemory* memory = launch.straight.memory + step.memory;
-    const std::uint64_t before = step.size * part * launch.element_bytes;
+  // Address of an extent of the step in this chunk.
+  TUTTI_HOST_DEVICE std::byte* memory_of(const StraightStep& step, std::uint32_t extent) const {
+    const StraightMemory& memory = launch.straight.memory[step.memory + extent];
+    return *memory.base + memory.offset + step.size * part * launch.element_bytes;
+  }
+
+  // Passes the extents of the chunk to the backend.
+  TUTTI_HOST_DEVICE void find_memory(const StraightStep& step) {
     const bool plain = backend.plain();
-    std::byte* first = nullptr;
-    for (std::uint32_t k = 0; k < step.reads; ++k, ++memory) {
-      if (k > 0 && !backend.takes(k)) continue;
-      std::byte* at = *memory->base + memory->offset + before;
-      if (k == 0) first = at;
+    for (std::uint32_t k = 0; k < std::uint32_t{step.reads} + step.writes; ++k) {
       if (!backend.takes(k)) continue;
-      plain ? backend.source(memory->index, at) : backend.source(memory->index, at, *memory->operand);
+      const StraightMemory& memory = launch.straight.memory[step.memory + k];
+      std::byte* at = memory_of(step, k);
+      if (k < step.reads) {
+        plain ? backend.source(memory.index, at) : backend.source(memory.index, at, *memory.operand);
+      } else {
+        plain ? backend.target(memory.index, at) : backend.target(memory.index, at, *memory.operand);
+      }
     }
-    for (std::uint32_t k = 0; k < step.writes; ++k, ++memory) {
-      if (!backend.takes(step.reads + k)) continue;
-      std::byte* at = *memory->base + memory->offset + before;
-      plain ? backend.target(memory->index, at) : backend.target(memory->index, at, *memory->operand);
-    }
-    return first;
   }
 
   // Runs a step that has no data in this chunk: flags only.
@@ -128,7 +149,7 @@ struct StraightRun {
       if (!lanes[ready].flag || !backend.serves(&lane)) continue;
       progress = backend.await([&] { return receive_simple(lane, launch.signature, none); });
       if (progress == Progress::done) continue;
-      block(step, ready);
+      block(step, ready, progress);
       break;
     }
     progress = backend.agree(progress);
@@ -144,13 +165,14 @@ struct StraightRun {
     return Progress::done;
   }
 
-  // Records that the step is blocked at lane `ready`; receiving lanes precede sending ones.
-  TUTTI_HOST_DEVICE void block(const StraightStep& step, std::uint32_t ready) {
+  // Records that the step is blocked at lane `ready`, and returns `progress`. Receiving lanes precede sending ones.
+  TUTTI_HOST_DEVICE Progress block(const StraightStep& step, std::uint32_t ready, Progress progress) {
     const StraightLane& at = launch.straight.lanes[step.lanes + ready];
     cursor.acquired = ready;
     blocked.operand = at.operand;
     blocked.lane = at.lane;
     blocked.sends = ready >= step.receives;
+    return progress;
   }
 };
 

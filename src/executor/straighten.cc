@@ -90,6 +90,7 @@ class Straightener {
     StraightLane& lane = result_.lanes.back();
     const bool copies = options_.copies && step.inputs == 1 && step.reads == 1;
     lane.copy = copies && !lane.flag && is_small(lane.lane->view.protocol);
+    if (lane.copy) lane.index = 0;
     if (!lane.flag && !lane.copy) ++step.outputs;
   }
 

@@ -65,6 +65,10 @@ class HostThread {
   std::uint32_t thread() const { return thread_; }
   std::uint32_t thread_count() const { return shared_->thread_count_; }
   std::uint32_t slice(std::uint32_t number) const { return number % shared_->thread_count_; }
+  MessagePart part(std::uint32_t halvings) const {
+    const std::uint32_t size = thread_count() >> halvings;
+    return {thread_ / size, thread_count() / size, {thread_ % size, size}};
+  }
   void join() { shared_->barrier_.arrive_and_wait(); }
   Progress agree(Progress progress);
 

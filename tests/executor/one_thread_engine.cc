@@ -15,6 +15,7 @@ class LoneThread {
   static constexpr std::uint32_t thread() { return 0; }
   static constexpr std::uint32_t thread_count() { return 1; }
   static constexpr std::uint32_t slice(std::uint32_t) { return 0; }
+  static constexpr MessagePart part(std::uint32_t) { return {0, 1, {0, 1}}; }
   static constexpr void join() {}
   static constexpr Progress agree(Progress progress) { return progress; }
   static constexpr bool stopped() { return true; }

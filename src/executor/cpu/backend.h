@@ -119,15 +119,20 @@ class CpuBackend {
   }
   static constexpr Progress agree(Progress progress) { return progress; }
   static constexpr void join() {}
-  static constexpr const std::byte* copied(const std::byte* source) { return source; }
+  struct Part {
+    static constexpr std::uint32_t first = 0, step = 1;
+    static constexpr bool leads() { return true; }
+  };
+  static constexpr Part part(std::uint32_t) { return {}; }
 
-  Progress receive_small(LaneState& lane, Signature signature, std::uint64_t bytes, std::uint32_t index,
-                         std::byte*& data, Blocked& blocked) {
-    return receive_ll(lane, signature, bytes, stage(index), data, blocked);
+  static Progress receive_small(LaneState& lane, Signature signature, std::uint64_t bytes, Part, std::byte*& data,
+                                Blocked& blocked) {
+    return receive_ll(lane, signature, bytes, data, data, blocked);
   }
-  static void send_small(const LaneState& lane, Signature signature, const std::byte* data, std::uint64_t bytes) {
+  static void send_small(const LaneState& lane, Signature signature, const std::byte* data, std::uint64_t bytes, Part) {
     send_ll(lane, signature, data, bytes);
   }
+  static void take_small(LaneState& lane) { take(lane); }
 
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * BackendMemory::kStageBytes; }
 

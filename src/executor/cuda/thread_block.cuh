@@ -20,6 +20,11 @@ class CudaThreadBlock {
   __device__ std::uint32_t thread() const { return threadIdx.x; }
   __device__ std::uint32_t thread_count() const { return blockDim.x; }
   __device__ std::uint32_t slice(std::uint32_t number) const { return number & (blockDim.x - 1); }
+  __device__ MessagePart part(std::uint32_t halvings) const {
+    const std::uint32_t bits = static_cast<std::uint32_t>(__popc(blockDim.x - 1)) - halvings;
+    const std::uint32_t size = 1U << bits;
+    return {threadIdx.x >> bits, 1U << halvings, {threadIdx.x & (size - 1), size}};
+  }
   __device__ void join() { __syncthreads(); }
 
   __device__ Progress agree(Progress progress) {

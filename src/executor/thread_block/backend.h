@@ -3,9 +3,9 @@
 //
 //   ThreadBlock::thread(), thread_count()  index of this thread, and number of threads
 //   ThreadBlock::slice(number)             thread that handles item `number`: number modulo thread_count()
-//   ThreadBlock::join()                    barrier with memory ordering
-//   ThreadBlock::agree(progress)           barrier; returns done if all threads are done
-//   ThreadBlock::stopped()                 true if waiting is pointless
+//   ThreadBlock::part(halvings)            MessagePart of this thread, with groups of thread_count() >> halvings
+//   threads ThreadBlock::join()                    barrier with memory ordering ThreadBlock::agree(progress) barrier;
+//   returns done if all threads are done ThreadBlock::stopped()                 true if waiting is pointless
 //   ThreadBlock::too_late()                true if the communicator has failed; called by one thread at the beginning
 #pragma once
 
@@ -43,10 +43,11 @@ TUTTI_HOST_DEVICE Progress await_in(ThreadBlock& thread_block, std::uint32_t* st
 
 // Not inlined, and with its own copy of the thread block: variables whose address escapes would be kept in memory.
 template <typename ThreadBlock>
-TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlock thread_block, std::uint32_t* stop,
-                                                                       const std::byte* slot, std::uint64_t flag,
-                                                                       std::byte* to, std::uint64_t bytes) {
-  return ll128_receive(slot, flag, to, bytes, thread_block.thread(), thread_block.thread_count(),
+TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlock thread_block, ThreadGroup threads,
+                                                                       std::uint32_t* stop, const std::byte* slot,
+                                                                       std::uint64_t flag, std::byte* to,
+                                                                       std::uint64_t bytes) {
+  return ll128_receive(slot, flag, to, bytes, threads.index, threads.count,
                        [&](auto&& poll) { return await_in(thread_block, stop, poll); });
 }
 
@@ -79,29 +80,41 @@ class ThreadBlockBackend {
   }
   TUTTI_HOST_DEVICE Progress own() const { return own_; }  // This thread's result at the last agree().
   TUTTI_HOST_DEVICE void join() { thread_block_.join(); }
-  TUTTI_HOST_DEVICE const std::byte* copied(const std::byte*) const { return memory_.sources[0]; }
+
+  // Divides the threads among `messages` messages, so that all are in flight at once.
+  using Part = MessagePart;
+  TUTTI_HOST_DEVICE Part part(std::uint32_t messages) const {
+    const std::uint32_t threads = thread_block_.thread_count();
+    std::uint32_t halvings = 0;
+    while (threads >> halvings > RowThreads::kThreads && (threads >> halvings) * messages > threads) ++halvings;
+    return thread_block_.part(halvings);
+  }
 
   TUTTI_HOST_DEVICE Progress receive_small(const LaneState& lane, Signature signature, std::uint64_t bytes,
-                                           std::uint32_t index, std::byte*& data, Blocked& blocked) {
-    data = stage(index);
+                                           const Part& part, std::byte*& data, Blocked& blocked) {
     blocked.flag = line_flag(lane, signature);
     const std::byte* slot = slot_of(lane.view, lane.next);
     Progress progress = Progress::done;
     if (lane.view.protocol == Protocol::ll128) {
-      blocked.line = receive_ll128(thread_block_, memory_.stop, slot, blocked.flag, data, bytes);
+      blocked.line = receive_ll128(thread_block_, part.threads, memory_.stop, slot, blocked.flag, data, bytes);
       return blocked.line == nullptr ? Progress::done : refused(blocked);
     }
-    blocked.line = words_receive(slot, blocked.flag, data, bytes, thread_block_.thread(), thread_block_.thread_count(),
+    blocked.line = words_receive(slot, blocked.flag, data, bytes, part.threads,
                                  [&](auto&& poll) { return progress = await(poll); });
     return progress;
   }
   TUTTI_HOST_DEVICE void send_small(const LaneState& lane, Signature signature, const std::byte* data,
-                                    std::uint64_t bytes) {
+                                    std::uint64_t bytes, const Part& part) {
     std::byte* slot = slot_of(lane.view, lane.next);
     const std::uint64_t flag = line_flag(lane, signature);
-    lane.view.protocol == Protocol::ll128
-        ? ll128_send(slot, flag, data, bytes, thread_block_.thread(), thread_block_.thread_count())
-        : words_send(slot, flag, data, bytes, thread_block_.thread(), thread_block_.thread_count());
+    lane.view.protocol == Protocol::ll128 ? ll128_send(slot, flag, data, bytes, part.threads.index, part.threads.count)
+                                          : words_send(slot, flag, data, bytes, part.threads);
+  }
+  // Consumes an LL message that all threads have read before a barrier. A release would be a fence: the writer's next
+  // store to the slot cannot reach loads whose values were used before this store.
+  TUTTI_HOST_DEVICE static void take_small(LaneState& lane) {
+    ++lane.next;
+    if (lane.view.credits != nullptr) store_relaxed(&lane.view.credits->taken, lane.next);
   }
 
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {

@@ -41,6 +41,16 @@ struct ThreadGroup {
   std::uint32_t count = 1;
 };
 
+// The LL messages of a step that a thread helps to transfer: first, first + step, ...; `threads`: those of each
+// message.
+struct MessagePart {
+  std::uint32_t first = 0;
+  std::uint32_t step = 1;
+  ThreadGroup threads;
+
+  TUTTI_HOST_DEVICE bool leads() const { return threads.index == 0; }
+};
+
 struct alignas(16) Pack {
   std::uint64_t halves[2];
 };

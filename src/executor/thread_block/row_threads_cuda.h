@@ -9,11 +9,14 @@
 
 namespace tutti {
 
-// The number of threads per thread block is a multiple of 8. All threads of a group must call these functions together.
+// `thread_count` is a multiple of 8, and thread 0 is at a multiple of 8 in its warp. All threads of a group must call
+// these functions together.
 class RowThreads {
  public:
+  static constexpr std::uint32_t kThreads = 8;
+
   __device__ RowThreads(std::uint32_t thread, std::uint32_t thread_count)
-      : thread_(thread), thread_count_(thread_count), mask_(0xffU << (thread % 32 / kThreads * kThreads)) {}
+      : thread_(thread), thread_count_(thread_count), mask_(0xffU << (threadIdx.x % 32 / kThreads * kThreads)) {}
 
   __device__ std::uint32_t first() const { return thread_ / kThreads; }
   __device__ std::uint32_t step() const { return thread_count_ / kThreads; }
@@ -44,8 +47,6 @@ class RowThreads {
   }
 
  private:
-  static constexpr std::uint32_t kThreads = 8;
-
   __device__ std::uint32_t index() const { return thread_ % kThreads; }
 
   // Word `nth` of `bytes` bytes of data, padded with zeroes.

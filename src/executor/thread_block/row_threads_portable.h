@@ -10,6 +10,8 @@ namespace tutti {
 
 class RowThreads {
  public:
+  static constexpr std::uint32_t kThreads = 1;  // Per row.
+
   TUTTI_HOST_DEVICE RowThreads(std::uint32_t thread, std::uint32_t thread_count)
       : thread_(thread), thread_count_(thread_count) {}
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "src/executor/ports.h"
+#include "src/executor/thread_block/operands.h"
 
 namespace tutti {
 
@@ -22,14 +23,32 @@ TUTTI_HOST_DEVICE inline std::uint64_t words_for(std::uint64_t bytes) {
   return bytes == 0 ? 1 : (bytes + kWordData - 1) / kWordData;
 }
 
-// Sends the words of thread `thread` of `thread_count`.
+// Load and store the data of word `w` of a message. Aligned words take one access.
+TUTTI_HOST_DEVICE inline std::uint64_t load_word(const std::byte* message, std::uint64_t bytes, std::uint64_t w) {
+  const std::byte* from = message + w * kWordData;
+  const std::uint64_t left = bytes - w * kWordData;
+  if (left >= kWordData && reinterpret_cast<std::uintptr_t>(from) % kWordData == 0)
+    return load_unit<std::uint64_t>(from);
+  std::uint64_t data = 0;
+  std::memcpy(&data, from, left < kWordData ? left : kWordData);
+  return data;
+}
+TUTTI_HOST_DEVICE inline void store_word(std::byte* message, std::uint64_t bytes, std::uint64_t w, std::uint64_t data) {
+  std::byte* to = message + w * kWordData;
+  const std::uint64_t left = bytes - w * kWordData;
+  if (left >= kWordData && reinterpret_cast<std::uintptr_t>(to) % kWordData == 0) {
+    store_unit(to, data);
+  } else {
+    std::memcpy(to, &data, left < kWordData ? left : kWordData);
+  }
+}
+
+// Sends the words of a thread.
 TUTTI_HOST_DEVICE inline void words_send(std::byte* slot, std::uint64_t flag, const std::byte* from,
-                                         std::uint64_t bytes, std::uint32_t thread, std::uint32_t thread_count) {
+                                         std::uint64_t bytes, ThreadGroup threads) {
   const std::uint64_t words = words_for(bytes);
-  for (std::uint64_t w = thread; w < words; w += thread_count) {
-    const std::uint64_t begin = w * kWordData;
-    std::uint64_t data = 0;
-    std::memcpy(&data, from + begin, bytes - begin < kWordData ? bytes - begin : kWordData);
+  for (std::uint64_t w = threads.index; w < words; w += threads.count) {
+    const std::uint64_t data = bytes == 0 ? 0 : load_word(from, bytes, w);
     store_pair(reinterpret_cast<std::uint64_t*>(slot + w * kWordBytes), data, flag);
   }
 }
@@ -43,10 +62,9 @@ TUTTI_HOST_DEVICE inline void words_send(std::byte* slot, std::uint64_t flag, co
 // slot.
 template <typename Await>
 TUTTI_HOST_DEVICE inline const std::uint64_t* words_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
-                                                            std::uint64_t bytes, std::uint32_t thread,
-                                                            std::uint32_t thread_count, Await&& await) {
+                                                            std::uint64_t bytes, ThreadGroup threads, Await&& await) {
   const std::uint64_t words = words_for(bytes);
-  for (std::uint64_t w = thread; w < words; w += thread_count) {
+  for (std::uint64_t w = threads.index; w < words; w += threads.count) {
     const auto* pair = reinterpret_cast<const std::uint64_t*>(slot + w * kWordBytes);
     std::uint64_t data = 0;
     const Progress progress = await([&] {
@@ -54,8 +72,7 @@ TUTTI_HOST_DEVICE inline const std::uint64_t* words_receive(const std::byte* slo
       return flag_mismatch(pair + 1, flag) ? Progress::mismatch : Progress::waiting;
     });
     if (progress != Progress::done) return pair + 1;
-    const std::uint64_t begin = w * kWordData;
-    std::memcpy(to + begin, &data, bytes - begin < kWordData ? bytes - begin : kWordData);
+    if (bytes > 0) store_word(to, bytes, w, data);
   }
   return nullptr;
 }
