@@ -1,6 +1,9 @@
 #include "src/executor/straighten.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <span>
 
 namespace tutti {
 namespace {
@@ -8,7 +11,7 @@ namespace {
 class Straightener {
  public:
   Straightener(const Program& program, const Launch& launch, StraightOptions options)
-      : program_(program), launch_(launch), options_(options) {}
+      : program_(program), launch_(launch), options_(options), joins_(options.together && has_slots()) {}
 
   // Adds a step. Returns false if it is not straight.
   bool add(const Instruction& step) {
@@ -29,7 +32,8 @@ class Straightener {
     for (std::uint32_t k = step.sources; k < count; ++k) add_target(operands[k], made);
     const std::uint64_t bytes = launch_.message_bytes(made.size);
     if (bytes >= options_.stored_back_bytes && bytes < options_.stored_back_end_bytes) store_back(made);
-    result_.steps.push_back(made);
+    if (options_.together) receive_in_place(made);
+    if (!join_previous(made)) result_.steps.push_back(made);
     return true;
   }
 
@@ -103,9 +107,71 @@ class Straightener {
     }
   }
 
+  // Copies a received message to its target directly, if that is all that the step does.
+  void receive_in_place(StraightStep& step) {
+    StraightLane& lane = result_.lanes.back();
+    const bool only = step.receives == 1 && step.sends == 0 && step.reads == 0 && step.writes == 1;
+    if (!only || !options_.copies || lane.flag || lane.lane->view.protocol != Protocol::ll) return;
+    lane.copy = true;
+    lane.index = 0;
+    step.inputs = step.outputs = 0;
+  }
+
+  // Returns whether each lane has slots for all messages that the program sends on it.
+  bool has_slots() const {
+    if (launch_.loop.chunks > 1) return false;
+    std::map<const LaneState*, std::uint32_t> messages;
+    for (std::uint32_t s = 0; s < program_.rounds[program_.stages[program_.stage_count]]; ++s) {
+      const Instruction& step = program_.steps[s];
+      for (const Operand& target : std::span(program_.operands + step.first + step.sources, step.targets))
+        if (target.space == Space::lane) ++messages[program_.lanes[target.first]];
+    }
+    return std::all_of(messages.begin(), messages.end(), [](const auto& lane) {
+      const LaneView& view = lane.first->view;
+      return view.form == LaneForm::one_way && lane.second <= 1U << view.slot_shift;
+    });
+  }
+
+  std::span<StraightLane> lanes_of(const StraightStep& step) {
+    return std::span(result_.lanes).subspan(step.lanes, std::size_t{step.receives} + step.sends);
+  }
+  std::span<const StraightMemory> memory_of(const StraightStep& step) const {
+    return std::span(result_.memory).subspan(step.memory, std::size_t{step.reads} + step.writes);
+  }
+
+  // Appends the lanes and extents of a step to the previous step of its stage, which they follow directly. Returns
+  // false if the steps must run one after the other.
+  bool join_previous(const StraightStep& step) {
+    if (!joins_ || result_.steps.size() == result_.stages.back() || step.outputs > 0) return false;
+    StraightStep& previous = result_.steps.back();
+    const bool sends = step.receives == 0;
+    if (previous.outputs > 0 || previous.count != step.count || (previous.receives == 0) != sends) return false;
+    const auto copies = [](const StraightLane& lane) { return lane.copy; };
+    if (!std::ranges::all_of(lanes_of(step), copies) || !std::ranges::all_of(lanes_of(previous), copies)) return false;
+    for (const StraightLane& own : lanes_of(step)) {
+      for (const StraightLane& other : lanes_of(previous))
+        if (own.lane == other.lane) return false;
+    }
+    for (const StraightMemory& own : memory_of(step)) {
+      for (const StraightMemory& other : memory_of(previous))
+        if (!sends && overlap(own, other, step.count * launch_.element_bytes)) return false;
+    }
+    for (StraightLane& lane : lanes_of(step))
+      lane.index = static_cast<std::uint16_t>(lane.index + previous.reads + previous.writes);
+    for (const auto count :
+         {&StraightStep::receives, &StraightStep::sends, &StraightStep::reads, &StraightStep::writes})
+      previous.*count = static_cast<std::uint16_t>(previous.*count + step.*count);
+    return true;
+  }
+
+  static bool overlap(const StraightMemory& a, const StraightMemory& b, std::uint64_t bytes) {
+    return a.base == b.base && a.offset < b.offset + bytes && b.offset < a.offset + bytes;
+  }
+
   const Program& program_;
   const Launch& launch_;
   const StraightOptions options_;
+  const bool joins_;  // See StraightOptions::together.
   StraightProgram result_;
 };
 

@@ -156,6 +156,7 @@ void RankHarness::lay_out() {
   straight_ =
       straighten(program(), launch_,
                  {.copies = copies(test_call_),
+                  .together = test_call_.engine != nullptr,
                   .stored_back_bytes = test_call_.engine != nullptr ? UINT64_MAX : cache_policy().stored_back_bytes,
                   .stored_back_end_bytes = cache_policy().stored_back_end_bytes});
   launch_.straight = straight_.view();

@@ -112,7 +112,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   std::vector<std::span<LaneState* const>> ends_of;
   for (const Program* program : programs) {
     launch.straight = {};
-    const StraightProgram straight = straighten(*program, launch, {.copies = execution.copies});
+    const StraightProgram straight = straighten(*program, launch, {.copies = execution.copies, .together = true});
     launch.straight = straight.view();
     images.push_back(make_image(*program, launch, straight, ranks_, execution.accesses_peers, stage_bytes));
     const auto& image = *reinterpret_cast<const Image*>(images.back().data());
