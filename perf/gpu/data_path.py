@@ -14,7 +14,7 @@ HBM, COPY, LL = 2800e3, 47e3, 261e3
 ONE_SHOT_US, EXCHANGE_US, SWITCH_US = 4.65, 1.5, 5.5
 LOAD_US, FENCE_US, FLAG_US, COPY_KERNEL_US = 0.6, 1.0, 0.63, 1.5
 OWN_US = 0.5  # Tutti's part of a call.
-LANES_US = 5.7  # Begin and end of a call on lanes (src/model/gpu_kernel.cc).
+LANES_US = 4.7  # Begin and end of a call on lanes (src/model/gpu_kernel.cc).
 
 
 def busbw(size, us):

@@ -205,6 +205,36 @@ TEST_P(DeviceTest, ReportsEndOfCall) {
   EXPECT_EQ(calls_->rank_set().error(), "");
 }
 
+// A rank sends in a call only after it has ended its earlier calls, so its credits for these need not be read.
+TEST_P(DeviceTest, TakesMessageOfPeerAsCredit) {
+  TestCall test_call = test_call_of(2);
+  test_call.protocol = Protocol::ll;
+  calls_->prepare(of_ranks(3), "one_shot", test_call);
+  for (std::uint32_t operation = 0; operation < test_call.operations; ++operation) {
+    ASSERT_TRUE(
+        calls_->launch({calls_->call(0, operation), calls_->call(1, operation), calls_->call(2, operation)}, a_).ok());
+    expect_done(a_);
+    for (const auto& [spec, lane] : calls_->rank_set().lanes_made().all()) {
+      EXPECT_EQ(lane->writing.next, operation + 1);
+      EXPECT_EQ(lane->writing.seen, operation) << "messages of earlier calls";
+    }
+  }
+  EXPECT_EQ(calls_->rank_set().error(), "");
+}
+
+// A broadcast has no message from the reader, so only credits tell what it has taken.
+TEST_P(DeviceTest, ReadsCredits_WhenPeerSendsNothing) {
+  TestCall test_call = test_call_of(1);
+  test_call.protocol = Protocol::ll;
+  calls_->prepare(of_ranks(2, Collective::broadcast), "direct", test_call);
+  for (std::uint32_t operation = 0; operation < test_call.operations; ++operation) {
+    ASSERT_TRUE(calls_->launch({calls_->call(0, operation), calls_->call(1, operation)}, a_).ok());
+    expect_done(a_);
+    for (const auto& [spec, lane] : calls_->rank_set().lanes_made().all()) EXPECT_EQ(lane->writing.seen, 0U);
+  }
+  EXPECT_EQ(calls_->rank_set().error(), "");
+}
+
 // A device may load a kernel at its first launch and wait for running thread blocks then, so all kernels must be loaded
 // before.
 TEST_P(DeviceTest, StartsOtherKernel_WhileThreadBlockWaits) {

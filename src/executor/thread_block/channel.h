@@ -67,6 +67,7 @@ class Channel {
     const Progress exchanged = image.accesses_peers != 0 ? exchange_addresses(image, layout) : Progress::done;
     const Progress progress = exchanged == Progress::done ? run_plan(image, layout) : exchanged;
     if (image.accesses_peers != 0) end_remote_access();
+    if (progress == Progress::done && saved_ == nullptr) credit_earlier_calls(image, layout);
     if (progress == Progress::done) write_back_lanes(image, layout);
     return progress;
   }
@@ -264,6 +265,19 @@ class Channel {
     saved_->cursor = interpreter.cursor();
     saved_->more = interpreter.more() ? 1 : 0;
     saved_->state = ThreadBlockState::suspended;
+  }
+
+  // Calls of a rank follow each other. A peer that has sent an LL message in this call has therefore taken all messages
+  // of earlier calls. Its credits, which lie in its memory, need not be read for them.
+  TUTTI_HOST_DEVICE void credit_earlier_calls(const Image& image, const ChannelLayout& layout) {
+    auto* states = at<LaneState>(layout.states);
+    LaneState* const* ends = call_.ends(channel_);
+    for (std::uint32_t i = thread_block_.thread(); i < image.lane_count; i += thread_block_.thread_count()) {
+      const std::uint32_t answer = at<std::uint32_t>(image.answers)[i];
+      if (answer == kNoAnswer || states[answer].next == ends[answer]->next) continue;
+      const std::uint64_t begin = ends[i]->next;
+      if (states[i].seen < begin) states[i].seen = begin;
+    }
   }
 
   // Writes back the lane counters.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <span>
 
 #include "src/base/status.h"
@@ -65,6 +66,26 @@ std::uint64_t bytes_of_peers(std::span<const Operand> operands, Space space, std
   return unit_begin(blocks.count, units, end) * launch.element_bytes;
 }
 
+// See Image::answers.
+std::vector<std::uint32_t> answers_of(const Program& program, const Extents& extents) {
+  std::vector<std::uint32_t> answers(extents.lanes, kNoAnswer);
+  std::map<Rank, std::uint32_t> received;  // A lane of LL messages, by peer.
+  const auto each_ll = [&](bool sent, const auto& body) {
+    for (const Instruction& step : std::span(program.steps, extents.steps)) {
+      const std::span all(program.operands + step.first, std::size_t{step.sources} + step.targets);
+      for (const Operand& operand : sent ? all.subspan(step.sources) : all.first(step.sources)) {
+        const bool lane = operand.space == Space::lane;
+        if (lane && program.lanes[operand.first]->view.protocol == Protocol::ll) body(operand);
+      }
+    }
+  };
+  each_ll(false, [&](const Operand& operand) { received[operand.peer] = operand.first; });
+  each_ll(true, [&](const Operand& operand) {
+    if (const auto found = received.find(operand.peer); found != received.end()) answers[operand.first] = found->second;
+  });
+  return answers;
+}
+
 template <typename Pointer>
 Pointer as_pointer(std::uint64_t number) {
   return reinterpret_cast<Pointer>(number);
@@ -94,6 +115,7 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   image.units = program.units;
   const std::span<const Operand> operands(program.operands, extents.operands);
   image.operands = writer.add(operands);
+  image.answers = writer.add(std::span<const std::uint32_t>(answers_of(program, extents)));
   image.peer_input_bytes = bytes_of_peers(operands, Space::input, program.units, launch);
   image.peer_output_bytes = bytes_of_peers(operands, Space::output, program.units, launch);
   const Straight view = straight.view();

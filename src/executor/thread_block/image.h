@@ -27,13 +27,16 @@ struct Image {
   std::uint32_t straight_stage_count = 0, straight_lane_count = 0, straight_memory_count = 0;
   std::uint32_t straight_ll = 0;
   std::uint32_t stop = 0;  // In a thread block's copy: nonzero after a thread has decided to stop.
-  std::uint32_t reserved = 0;
+  // [lane]: for a lane that sends LL messages, one on which the same peer sends some, else kNoAnswer.
+  std::uint32_t answers = 0;
   // Bytes of each peer's buffers up to the last unit that a step accesses.
   std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
   FoldTask task;  // In a thread block's copy: the task of the call, with its scalar.
   Launch launch;  // Without addresses.
 };
 static_assert(sizeof(Image) == 104 + sizeof(FoldTask) + sizeof(Launch) && sizeof(Image) % 16 == 0);
+
+inline constexpr std::uint32_t kNoAnswer = ~0U;
 
 // Codes for a StraightMemory's base in an image.
 inline constexpr std::uint64_t kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2, kBasePeers = 3;  // Two per peer.
