@@ -55,9 +55,9 @@ bool pass_barrier(c10d::Store& store, int rank, std::atomic<uint64_t>& number, C
 }  // namespace
 
 WorkPtr ProcessGroupTutti::barrier(const c10d::BarrierOptions& options) {
-  return start(call_of(c10d::OpType::BARRIER, TUTTI_TITLE("barrier"), options), [](tutti_comm comm) {
+  return start(call_of(c10d::OpType::BARRIER, TUTTI_TITLE("barrier"), options), [](const CallContext& context) {
     uint8_t token = 0;
-    check(tutti_all_reduce(&token, &token, 1, tutti_uint8, tutti_max, comm, nullptr));
+    check(tutti_all_reduce(&token, &token, 1, tutti_uint8, tutti_max, context.comm, context.stream));
   });
 }
 

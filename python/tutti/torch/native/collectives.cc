@@ -8,22 +8,6 @@ namespace {
 
 using c10d::OpType;
 
-// Opens a group of the C API for its lifetime. end() runs the calls.
-class CallGroup {
- public:
-  CallGroup() { check(tutti_group_start()); }
-  ~CallGroup() {
-    if (open_) tutti_group_end();
-  }
-  void end() {
-    open_ = false;
-    check(tutti_group_end());
-  }
-
- private:
-  bool open_ = true;
-};
-
 std::vector<Dense> all_of(const Tensors& tensors, Dense (*view)(const at::Tensor&)) {
   std::vector<Dense> result;
   result.reserve(tensors.size());
@@ -31,12 +15,13 @@ std::vector<Dense> all_of(const Tensors& tensors, Dense (*view)(const at::Tensor
   return result;
 }
 
-void reduce_scatter_dense(Dense input, const Dense& output, const c10d::ReduceOp& reduction, tutti_comm comm) {
-  if (output.is_misplaced_in(input, comm)) input = input.copy();
+void reduce_scatter_dense(Dense input, const Dense& output, const c10d::ReduceOp& reduction,
+                          const CallContext& context) {
+  if (output.is_misplaced_in(input, context.comm)) input = input.copy();
   const at::ScalarType type = output.tensor().scalar_type();
-  ScopedReduction scoped(reduction, type, comm);
-  check(tutti_reduce_scatter(input.data(), output.data(), output.count(), reducible_type(type), scoped.get(), comm,
-                             nullptr));
+  ScopedReduction scoped(reduction, type, context.comm);
+  check(tutti_reduce_scatter(input.data(), output.data(), output.count(), reducible_type(type), scoped.get(),
+                             context.comm, context.stream));
 }
 
 void check_reduce_scatter(const at::Tensor& output, const at::Tensor& input, int ranks) {
@@ -49,15 +34,15 @@ void check_reduce_scatter(const at::Tensor& output, const at::Tensor& input, int
 
 // Blocks of different sizes: rank i receives the sum of block i.
 void reduce_scatter_unequal(const Tensors& blocks, const at::Tensor& output, const c10d::ReduceOp& reduction,
-                            tutti_comm comm) {
+                            const CallContext& context) {
   const at::ScalarType type = output.scalar_type();
   const Dense received = Dense::for_writing(output);
   const std::vector<Dense> sent = all_of(blocks, Dense::for_reading);
-  ScopedReduction scoped(reduction, type, comm);
+  ScopedReduction scoped(reduction, type, context.comm);
   CallGroup group;
   for (size_t root = 0; root < sent.size(); ++root) {
     check(tutti_reduce(sent[root].data(), received.data(), sent[root].count(), reducible_type(type), scoped.get(),
-                       static_cast<int>(root), comm, nullptr));
+                       static_cast<int>(root), context.comm, context.stream));
   }
   group.end();
   received.finish();
@@ -73,11 +58,11 @@ WorkPtr ProcessGroupTutti::broadcast(Tensors& tensors, const c10d::BroadcastOpti
   call.outputs = {tensors};
   call.writes = rank_ != options.rootRank;
   const int root = static_cast<int>(options.rootRank);
-  return start(std::move(call), [tensor, root, rank = rank_](tutti_comm comm) {
+  return start(std::move(call), [tensor, root, rank = rank_](const CallContext& context) {
     const Dense dense = rank == root ? Dense::for_reading(tensor) : Dense::for_writing(tensor);
     const Elements elements = elements_of(tensor.scalar_type());
-    check(tutti_broadcast(dense.data(), dense.data(), dense.count() * elements.per_element, elements.type, root, comm,
-                          nullptr));
+    check(tutti_broadcast(dense.data(), dense.data(), dense.count() * elements.per_element, elements.type, root,
+                          context.comm, context.stream));
     if (rank != root) dense.finish();
   });
 }
@@ -89,10 +74,11 @@ WorkPtr ProcessGroupTutti::allreduce(Tensors& tensors, const c10d::AllreduceOpti
   Call call = call_of(OpType::ALLREDUCE, TUTTI_TITLE("all_reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
-  return start(std::move(call), [tensor, type, reduction = options.reduceOp](tutti_comm comm) {
+  return start(std::move(call), [tensor, type, reduction = options.reduceOp](const CallContext& context) {
     const Dense dense = Dense::for_update(tensor);
-    ScopedReduction scoped(reduction, tensor.scalar_type(), comm);
-    check(tutti_all_reduce(dense.data(), dense.data(), dense.count(), type, scoped.get(), comm, nullptr));
+    ScopedReduction scoped(reduction, tensor.scalar_type(), context.comm);
+    check(
+        tutti_all_reduce(dense.data(), dense.data(), dense.count(), type, scoped.get(), context.comm, context.stream));
     dense.finish();
   });
 }
@@ -107,13 +93,13 @@ WorkPtr ProcessGroupTutti::allreduce_coalesced(Tensors& tensors, const c10d::All
   Call call = call_of(OpType::ALLREDUCE_COALESCED, TUTTI_TITLE("all_reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
-  return start(std::move(call), [tensors, type, reduction = options.reduceOp](tutti_comm comm) {
+  return start(std::move(call), [tensors, type, reduction = options.reduceOp](const CallContext& context) {
     Tensors pieces;
     for (const at::Tensor& tensor : tensors) pieces.push_back(Dense::for_reading(tensor).tensor().reshape({-1}));
     const at::Tensor flat = at::cat(pieces);
-    ScopedReduction scoped(reduction, flat.scalar_type(), comm);
+    ScopedReduction scoped(reduction, flat.scalar_type(), context.comm);
     check(tutti_all_reduce(flat.data_ptr(), flat.data_ptr(), static_cast<size_t>(flat.numel()), type, scoped.get(),
-                           comm, nullptr));
+                           context.comm, context.stream));
     int64_t offset = 0;
     for (const at::Tensor& tensor : tensors) {
       tensor.copy_(flat.narrow(0, offset, tensor.numel()).view(tensor.sizes()));
@@ -131,12 +117,14 @@ WorkPtr ProcessGroupTutti::reduce(Tensors& tensors, const c10d::ReduceOptions& o
   call.outputs = {tensors};
   call.writes = rank_ == options.rootRank;
   const int root = static_cast<int>(options.rootRank);
-  return start(std::move(call), [tensor, type, root, rank = rank_, reduction = options.reduceOp](tutti_comm comm) {
-    const Dense dense = Dense::for_update(tensor);
-    ScopedReduction scoped(reduction, tensor.scalar_type(), comm);
-    check(tutti_reduce(dense.data(), dense.data(), dense.count(), type, scoped.get(), root, comm, nullptr));
-    if (rank == root) dense.finish();
-  });
+  return start(std::move(call),
+               [tensor, type, root, rank = rank_, reduction = options.reduceOp](const CallContext& context) {
+                 const Dense dense = Dense::for_update(tensor);
+                 ScopedReduction scoped(reduction, tensor.scalar_type(), context.comm);
+                 check(tutti_reduce(dense.data(), dense.data(), dense.count(), type, scoped.get(), root, context.comm,
+                                    context.stream));
+                 if (rank == root) dense.finish();
+               });
 }
 
 WorkPtr ProcessGroupTutti::reduce_scatter(Tensors& outputs, TensorLists& inputs,
@@ -156,14 +144,16 @@ WorkPtr ProcessGroupTutti::reduce_scatter(Tensors& outputs, TensorLists& inputs,
   Call call = call_of(OpType::REDUCE_SCATTER, TUTTI_TITLE("reduce_scatter"), options);
   call.inputs = inputs[0];
   call.outputs = {outputs};
-  return start(std::move(call), [output, equal, blocks = inputs[0], reduction = options.reduceOp](tutti_comm comm) {
-    if (!equal) return reduce_scatter_unequal(blocks, output, reduction, comm);
-    Tensors pieces;
-    for (const at::Tensor& block : blocks) pieces.push_back(Dense::for_reading(block).tensor().reshape({-1}));
-    const Dense dense = Dense::for_writing(output);
-    reduce_scatter_dense(Dense::for_reading(at::cat(pieces)), dense, reduction, comm);
-    dense.finish();
-  });
+  return start(std::move(call),
+               [output, equal, blocks = inputs[0], reduction = options.reduceOp](const CallContext& context) {
+                 if (!equal) return reduce_scatter_unequal(blocks, output, reduction, context);
+                 Tensors pieces;
+                 for (const at::Tensor& block : blocks)
+                   pieces.push_back(Dense::for_reading(block).tensor().reshape({-1}));
+                 const Dense dense = Dense::for_writing(output);
+                 reduce_scatter_dense(Dense::for_reading(at::cat(pieces)), dense, reduction, context);
+                 dense.finish();
+               });
 }
 
 WorkPtr ProcessGroupTutti::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
@@ -173,9 +163,9 @@ WorkPtr ProcessGroupTutti::_reduce_scatter_base(at::Tensor& output, at::Tensor& 
   Call call = call_of(OpType::_REDUCE_SCATTER_BASE, TUTTI_TITLE("_reduce_scatter_base"), options);
   call.inputs = {input};
   call.outputs = {{output}};
-  return start(std::move(call), [output, input, reduction = options.reduceOp](tutti_comm comm) {
+  return start(std::move(call), [output, input, reduction = options.reduceOp](const CallContext& context) {
     const Dense dense = Dense::for_writing(output);
-    reduce_scatter_dense(Dense::for_reading(input), dense, reduction, comm);
+    reduce_scatter_dense(Dense::for_reading(input), dense, reduction, context);
     dense.finish();
   });
 }
@@ -191,10 +181,10 @@ WorkPtr ProcessGroupTutti::reduce_scatter_tensor_coalesced(Tensors& outputs, Ten
   Call call = call_of(OpType::COALESCED, TUTTI_TITLE("reduce_scatter_tensor_coalesced"), options);
   call.inputs = inputs;
   call.outputs = {outputs};
-  return start(std::move(call), [outputs, inputs, reduction = options.reduceOp](tutti_comm comm) {
+  return start(std::move(call), [outputs, inputs, reduction = options.reduceOp](const CallContext& context) {
     const std::vector<Dense> received = all_of(outputs, Dense::for_writing);
     const std::vector<Dense> sent = all_of(inputs, Dense::for_reading);
-    for (size_t i = 0; i < sent.size(); ++i) reduce_scatter_dense(sent[i], received[i], reduction, comm);
+    for (size_t i = 0; i < sent.size(); ++i) reduce_scatter_dense(sent[i], received[i], reduction, context);
     for (const Dense& dense : received) dense.finish();
   });
 }

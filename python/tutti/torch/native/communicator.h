@@ -32,6 +32,30 @@ void check(tutti_status status, int rank = kUnknownRank);
 
 LibraryError shut_down_error(int rank);
 
+// Communicator and stream of a call.
+struct CallContext {
+  tutti_comm comm = nullptr;
+  tutti_stream stream = nullptr;  // Null in host memory: the call blocks.
+};
+
+// Opens a group of the C API for its lifetime. end() runs the calls.
+class CallGroup {
+ public:
+  CallGroup() { check(tutti_group_start()); }
+  ~CallGroup() {
+    if (open_) tutti_group_end();
+  }
+  CallGroup(const CallGroup&) = delete;
+  CallGroup& operator=(const CallGroup&) = delete;
+  void end() {
+    open_ = false;
+    check(tutti_group_end());
+  }
+
+ private:
+  bool open_ = true;
+};
+
 // Owner of a handle. Without one, before reconfigure(), it refuses calls.
 class Communicator {
  public:

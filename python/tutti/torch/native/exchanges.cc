@@ -113,13 +113,13 @@ class BlockList {
   std::vector<Dense> views_;
 };
 
-void exchange(const Blocks& sent, const Blocks& received, tutti_type type, tutti_comm comm) {
+void exchange(const Blocks& sent, const Blocks& received, tutti_type type, const CallContext& context) {
   check(tutti_all_to_all_v(sent.base, sent.counts.data(), sent.displacements.data(), received.base,
-                           received.counts.data(), received.displacements.data(), type, comm, nullptr));
+                           received.counts.data(), received.displacements.data(), type, context.comm, context.stream));
 }
 
 // Sends `input` to all ranks, whose inputs have different sizes.
-void all_gather_unequal(const at::Tensor& input, const Tensors& outputs, tutti_comm comm) {
+void all_gather_unequal(const at::Tensor& input, const Tensors& outputs, const CallContext& context) {
   const Elements elements = elements_of(input.scalar_type());
   const BlockList list(outputs, Dense::for_writing);
   Dense dense = Dense::for_reading(input);
@@ -127,16 +127,16 @@ void all_gather_unequal(const at::Tensor& input, const Tensors& outputs, tutti_c
   const Blocks sent{dense.data(), Sizes(outputs.size(), dense.count() * elements.per_element),
                     Sizes(outputs.size(), 0)};
   if (const std::optional<Blocks> received = list.in_place(elements)) {
-    exchange(sent, *received, elements.type, comm);
+    exchange(sent, *received, elements.type, context);
   } else {
     const at::Tensor flat = list.empty_flat();
-    exchange(sent, list.in(flat, elements), elements.type, comm);
+    exchange(sent, list.in(flat, elements), elements.type, context);
     list.copy_from(flat);
   }
   list.finish();
 }
 
-void all_gather_equal(const at::Tensor& input, const Tensors& outputs, int rank, tutti_comm comm) {
+void all_gather_equal(const at::Tensor& input, const Tensors& outputs, int rank, const CallContext& context) {
   const Elements elements = elements_of(input.scalar_type());
   const BlockList list(outputs, Dense::for_writing);
   Dense dense = Dense::for_reading(input);
@@ -144,18 +144,18 @@ void all_gather_equal(const at::Tensor& input, const Tensors& outputs, int rank,
   const bool is_adjacent = list.is_adjacent();
   const at::Tensor flat = is_adjacent ? at::Tensor() : list.empty_flat();
   check(tutti_all_gather(dense.data(), is_adjacent ? list.data() : flat.data_ptr(),
-                         dense.count() * elements.per_element, elements.type, comm, nullptr));
+                         dense.count() * elements.per_element, elements.type, context.comm, context.stream));
   if (!is_adjacent) list.copy_from(flat);
   list.finish();
 }
 
-void all_gather_dense(const at::Tensor& input, const at::Tensor& output, tutti_comm comm) {
+void all_gather_dense(const at::Tensor& input, const at::Tensor& output, const CallContext& context) {
   const Elements elements = elements_of(input.scalar_type());
   Dense sent = Dense::for_reading(input);
   const Dense received = Dense::for_writing(output);
-  if (sent.is_misplaced_in(received, comm)) sent = sent.copy();
-  check(tutti_all_gather(sent.data(), received.data(), sent.count() * elements.per_element, elements.type, comm,
-                         nullptr));
+  if (sent.is_misplaced_in(received, context.comm)) sent = sent.copy();
+  check(tutti_all_gather(sent.data(), received.data(), sent.count() * elements.per_element, elements.type, context.comm,
+                         context.stream));
   received.finish();
 }
 
@@ -224,8 +224,8 @@ WorkPtr ProcessGroupTutti::allgather(TensorLists& outputs, Tensors& inputs, cons
   Call call = call_of(OpType::ALLGATHER, TUTTI_TITLE("all_gather"), options);
   call.inputs = inputs;
   call.outputs = outputs;
-  return start(std::move(call), [input, equal, list = outputs[0], rank = rank_](tutti_comm comm) {
-    equal ? all_gather_equal(input, list, rank, comm) : all_gather_unequal(input, list, comm);
+  return start(std::move(call), [input, equal, list = outputs[0], rank = rank_](const CallContext& context) {
+    equal ? all_gather_equal(input, list, rank, context) : all_gather_unequal(input, list, context);
   });
 }
 
@@ -235,7 +235,8 @@ WorkPtr ProcessGroupTutti::_allgather_base(at::Tensor& output, at::Tensor& input
   Call call = call_of(OpType::_ALLGATHER_BASE, TUTTI_TITLE("_all_gather_base"), options);
   call.inputs = {input};
   call.outputs = {{output}};
-  return start(std::move(call), [output, input](tutti_comm comm) { all_gather_dense(input, output, comm); });
+  return start(std::move(call),
+               [output, input](const CallContext& context) { all_gather_dense(input, output, context); });
 }
 
 WorkPtr ProcessGroupTutti::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
@@ -246,8 +247,8 @@ WorkPtr ProcessGroupTutti::allgather_into_tensor_coalesced(Tensors& outputs, Ten
   Call call = call_of(OpType::COALESCED, TUTTI_TITLE("all_gather_into_tensor_coalesced"), options);
   call.inputs = inputs;
   call.outputs = {outputs};
-  return start(std::move(call), [outputs, inputs](tutti_comm comm) {
-    for (size_t i = 0; i < inputs.size(); ++i) all_gather_dense(inputs[i], outputs[i], comm);
+  return start(std::move(call), [outputs, inputs](const CallContext& context) {
+    for (size_t i = 0; i < inputs.size(); ++i) all_gather_dense(inputs[i], outputs[i], context);
   });
 }
 
@@ -268,11 +269,11 @@ WorkPtr ProcessGroupTutti::allgather_coalesced(TensorLists& outputs, Tensors& in
   Call call = call_of(OpType::ALLGATHER_COALESCED, TUTTI_TITLE("all_gather"), options);
   call.inputs = inputs;
   call.outputs = outputs;
-  return start(std::move(call), [outputs, inputs, rank = rank_](tutti_comm comm) {
+  return start(std::move(call), [outputs, inputs, rank = rank_](const CallContext& context) {
     for (size_t i = 0; i < inputs.size(); ++i) {
       Tensors list;
       for (const Tensors& of_rank : outputs) list.push_back(of_rank[i]);
-      all_gather_equal(inputs[i], list, rank, comm);
+      all_gather_equal(inputs[i], list, rank, context);
     }
   });
 }
@@ -286,12 +287,12 @@ WorkPtr ProcessGroupTutti::gather(TensorLists& outputs, Tensors& inputs, const c
   call.inputs = inputs;
   call.outputs = outputs;
   const Tensors list = rank_ == root ? root_list("gather", outputs, input, size_) : Tensors();
-  return start(std::move(call), [input, list, root](tutti_comm comm) {
+  return start(std::move(call), [input, list, root](const CallContext& context) {
     const Elements elements = elements_of(input.scalar_type());
     const Dense sent = Dense::for_reading(input);
     const at::Tensor flat = list.empty() ? at::Tensor() : BlockList(list, Dense::for_writing).empty_flat();
     check(tutti_gather(sent.data(), list.empty() ? nullptr : flat.data_ptr(), sent.count() * elements.per_element,
-                       elements.type, root, comm, nullptr));
+                       elements.type, root, context.comm, context.stream));
     int64_t offset = 0;
     for (const at::Tensor& output : list) {
       output.copy_(flat.narrow(0, offset, output.numel()).view(output.sizes()));
@@ -309,12 +310,12 @@ WorkPtr ProcessGroupTutti::scatter(Tensors& outputs, TensorLists& inputs, const 
   const Tensors list = rank_ == root ? root_list("scatter", inputs, output, size_) : Tensors();
   call.inputs = list;
   call.outputs = {outputs};
-  return start(std::move(call), [output, list, root](tutti_comm comm) {
+  return start(std::move(call), [output, list, root](const CallContext& context) {
     const Elements elements = elements_of(output.scalar_type());
     const at::Tensor flat = list.empty() ? at::Tensor() : BlockList(list, Dense::for_reading).flat_copy();
     const Dense received = Dense::for_writing(output);
     check(tutti_scatter(list.empty() ? nullptr : flat.data_ptr(), received.data(),
-                        received.count() * elements.per_element, elements.type, root, comm, nullptr));
+                        received.count() * elements.per_element, elements.type, root, context.comm, context.stream));
     received.finish();
   });
 }
@@ -330,14 +331,14 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
   Call call = call_of(OpType::ALLTOALL_BASE, TUTTI_TITLE("all_to_all"), options);
   call.inputs = {input};
   call.outputs = {{output}};
-  return start(std::move(call), [output, input, output_rows, input_rows, ranks = size_](tutti_comm comm) {
+  return start(std::move(call), [output, input, output_rows, input_rows, ranks = size_](const CallContext& context) {
     const Elements elements = elements_of(input.scalar_type());
     const Dense received = Dense::for_writing(output);
     Dense sent = Dense::for_reading(input);
     if (sent.overlaps(received)) sent = sent.copy();
     // Some ranks may pass rows and others none, so all make the same call.
     exchange(blocks_of_rows(sent, input_rows, ranks, elements.per_element),
-             blocks_of_rows(received, output_rows, ranks, elements.per_element), elements.type, comm);
+             blocks_of_rows(received, output_rows, ranks, elements.per_element), elements.type, context);
     received.finish();
   });
 }
@@ -350,7 +351,7 @@ WorkPtr ProcessGroupTutti::alltoall(Tensors& outputs, Tensors& inputs, const c10
   Call call = call_of(OpType::ALLTOALL, TUTTI_TITLE("all_to_all"), options);
   call.inputs = inputs;
   call.outputs = {outputs};
-  return start(std::move(call), [outputs, inputs](tutti_comm comm) {
+  return start(std::move(call), [outputs, inputs](const CallContext& context) {
     const Elements elements = elements_of(inputs[0].scalar_type());
     const BlockList sent(inputs, Dense::for_reading);
     const BlockList received(outputs, Dense::for_writing);
@@ -360,7 +361,7 @@ WorkPtr ProcessGroupTutti::alltoall(Tensors& outputs, Tensors& inputs, const c10
     const at::Tensor sent_flat = sent_blocks ? at::Tensor() : sent.flat_copy();
     const at::Tensor received_flat = received_blocks ? at::Tensor() : received.empty_flat();
     exchange(sent_blocks ? *sent_blocks : sent.in(sent_flat, elements),
-             received_blocks ? *received_blocks : received.in(received_flat, elements), elements.type, comm);
+             received_blocks ? *received_blocks : received.in(received_flat, elements), elements.type, context);
     if (!received_blocks) received.copy_from(received_flat);
     received.finish();
   });

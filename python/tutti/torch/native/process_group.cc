@@ -151,15 +151,17 @@ void ProcessGroupTutti::release_completed() {
 }
 
 void ProcessGroupTutti::attach_residual(const at::Tensor& buffer, const at::Tensor& residual) {
-  const auto attach = [buffer, residual](tutti_comm comm) {
+  const auto attach = [buffer, residual](const CallContext& context) {
     check(tutti_residual_attach(buffer.data_ptr(), static_cast<size_t>(buffer.numel()),
-                                reducible_type(buffer.scalar_type()), residual.data_ptr<float>(), comm));
+                                reducible_type(buffer.scalar_type()), residual.data_ptr<float>(), context.comm));
   };
   start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, attach)->wait();
 }
 
 void ProcessGroupTutti::detach_residual(const at::Tensor& buffer) {
-  const auto detach = [buffer](tutti_comm comm) { check(tutti_residual_detach(buffer.data_ptr(), comm)); };
+  const auto detach = [buffer](const CallContext& context) {
+    check(tutti_residual_detach(buffer.data_ptr(), context.comm));
+  };
   start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, detach)->wait();
 }
 
@@ -201,9 +203,9 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::shrink(const std::vector<in
   const std::vector<int> ranks(excluded.begin(), excluded.end());
   tutti_comm comm = nullptr;
   std::optional<LibraryError> error;
-  const auto shrink = [&](tutti_comm parent) {
+  const auto shrink = [&](const CallContext& context) {
     const tutti_status status =
-        tutti_comm_shrink(parent, ranks.data(), static_cast<int>(ranks.size()), &shrinking, &comm);
+        tutti_comm_shrink(context.comm, ranks.data(), static_cast<int>(ranks.size()), &shrinking, &comm);
     if (status != tutti_ok) error.emplace(status, tutti_last_error(nullptr), rank_);
   };
   start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, shrink)->wait();

@@ -104,7 +104,7 @@ WorkPtr ProcessGroupTutti::reconfigure(const c10d::ReconfigureOptions& given) {
   use(join(member, *options_));
   rank_ = member.rank;
   size_ = member.size;
-  return start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, [](tutti_comm) {});
+  return start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, [](const CallContext&) {});
 }
 
 }  // namespace tutti_torch

@@ -113,7 +113,8 @@ WorkPtr ProcessGroupTutti::allreduce_sparse(Tensors& tensors, const c10d::Allred
   Call call = call_of(c10d::OpType::_ALLREDUCE_SPARSE, TUTTI_TITLE("sparse_all_reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
-  return start(std::move(call), [tensor, ranks = size_](tutti_comm comm) { sum_sparse(tensor, ranks, comm); });
+  return start(std::move(call),
+               [tensor, ranks = size_](const CallContext& context) { sum_sparse(tensor, ranks, context.comm); });
 }
 
 }  // namespace tutti_torch

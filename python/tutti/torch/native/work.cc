@@ -55,7 +55,7 @@ std::exception_ptr CallWork::call() {
   const auto start = std::chrono::steady_clock::now();
   at::AutoDispatchBelowADInplaceOrView no_autograd;  // Staging copies are no operations of the user's program.
   try {
-    body_(owner_.communicator->handle(timeout_));
+    body_({owner_.communicator->handle(timeout_), nullptr});
     return nullptr;
   } catch (LibraryError& error) {
     error.rank = rank_;

@@ -36,7 +36,7 @@ struct CallDescription {
 class CallWork : public c10d::Work {
  public:
   // Makes the call on the communicator. Runs in any thread; throws if the call fails.
-  using Body = std::function<void(tutti_comm)>;
+  using Body = std::function<void(const CallContext&)>;
   struct Owner {
     std::shared_ptr<Communicator> communicator;
     std::shared_ptr<CallQueue> queue;
