@@ -138,4 +138,16 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
   return tutti::cudart::keep(tutti::cudart::find_entry(name, function, found));
 }
 
+// PyTorch looks for this function in libcuda.so.1.
+CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned* flags, int* active) {
+  using namespace tutti::cudart;
+  return driver_without_context([&](Lock&) {
+    if (!is_device(ordinal)) return cudaErrorInvalidDevice;
+    if (flags == nullptr || active == nullptr) return cudaErrorInvalidValue;
+    *flags = 0;
+    *active = device_state(ordinal).active ? 1 : 0;
+    return cudaSuccess;
+  });
+}
+
 }  // extern "C"
