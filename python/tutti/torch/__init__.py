@@ -1,4 +1,4 @@
-"""Tutti as a backend of torch.distributed for CPU tensors.
+"""Tutti as a backend of torch.distributed for CPU tensors and, on the C++ path, for CUDA tensors.
 
     import torch.distributed as dist
     import tutti.torch                       # Registers the backend. Not needed with PyTorch 2.14 and newer.

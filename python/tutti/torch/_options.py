@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-DEVICES = ["cpu", "cuda"]  # CUDA tensors get an error that names the backend to use.
+DEVICES = ["cpu", "cuda"]  # On the Python path, CUDA tensors get an error.
 
 
 @dataclass

@@ -143,8 +143,8 @@ def only(operation: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 def check_tensors(operation: str, tensors: Sequence[torch.Tensor], other: torch.Tensor) -> None:
     for tensor in tensors:
         if tensor.device.type != "cpu":
-            raise ValueError(f"{operation}: a tensor is on {tensor.device}; the backend tutti serves CPU tensors. For both, run "
-                             '`python -m tutti.torch.build` and pass "cpu:tutti,cuda:nccl" as the backend')
+            raise ValueError(f"{operation}: a tensor is on {tensor.device}; the Python path of the backend tutti serves CPU tensors. "
+                             'For CUDA tensors, run `python -m tutti.torch.build`, on all ranks')
         if tensor.layout != torch.strided:
             raise ValueError(f"{operation}: a tensor has layout {tensor.layout}; only dense tensors are allowed")
         if tensor.dtype != other.dtype:

@@ -24,7 +24,7 @@ from ._python_barriers import MonitoredBarriers
 from ._python_calls import CallQueue, CoalescedWork, Communicator, Work, join, options_of
 from ._python_collectives import Collectives
 from ._python_messages import Messages
-from ._python_tensors import check_outputs, reducible_type
+from ._python_tensors import check_outputs, check_tensors, reducible_type
 from ._reconfigure import Reconfigurable
 
 _MIN_SECTION_LIMIT = 64
@@ -174,6 +174,8 @@ class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignor
         self._monitored_barriers.wait(timeout, wait_all_ranks)
 
     def attach_residual(self, buffer: torch.Tensor, residual: torch.Tensor) -> None:
+        check_tensors("attach_residual", [buffer], buffer)
+
         def call(comm: Any) -> None:
             check(c.residual_attach(buffer.data_ptr(), buffer.numel(), reducible_type(buffer), residual.data_ptr(), comm))
 

@@ -38,7 +38,7 @@ class _Feedback:
             if not parameters.keys().isdisjoint(attached.parameters):
                 _residuals.detach(self._backend, attached.buffer)
                 del self._attached[old]
-        residual = torch.zeros(buffer.numel(), dtype=torch.float32, device="cpu")
+        residual = torch.zeros(buffer.numel(), dtype=torch.float32, device=buffer.device)
         _residuals.attach(self._backend, buffer, residual)
         self._attached[key] = _Attached(buffer, residual, parameters)
 

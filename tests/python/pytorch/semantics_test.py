@@ -211,10 +211,18 @@ def flight_recorder_has_completed_calls(rank, size):
 @case
 def tensor_of_another_device_is_refused(rank, size):
     backend = backend_of(dist.group.WORLD)
-    raises(lambda: backend.allreduce([torch.empty(3, device="meta")]), "a tensor is on meta",
-           'pass "cpu:tutti,cuda:nccl" as the backend')
+    raises(lambda: backend.allreduce([torch.empty(3, device="meta")]), "a tensor is on meta", "serves CPU")
     if HAS_MONITORED_BARRIER:
         assert dist.group.WORLD._get_backend(torch.device("cuda")) is backend, "a CUDA tensor has another error"
+
+
+@case
+def error_without_gpus_names_another_backend(rank, size):
+    if tutti.torch.path() != "C++" or torch.cuda.is_available():
+        return
+    connect = backend_of(dist.group.WORLD).eager_connect_single_device
+    error = error_of(lambda: connect(torch.device("cuda", 0)))
+    assert "a tensor is on cuda:0" in str(error) and '"cpu:tutti,cuda:nccl"' in str(error) and error.rank == rank, repr(error)
 
 
 @case

@@ -55,10 +55,17 @@ bool pass_barrier(c10d::Store& store, int rank, std::atomic<uint64_t>& number, C
 }  // namespace
 
 WorkPtr ProcessGroupTutti::barrier(const c10d::BarrierOptions& options) {
-  return start(call_of(c10d::OpType::BARRIER, TUTTI_TITLE("barrier"), options), [](const CallContext& context) {
+  // The barrier is in host memory. As NCCL's, it also waits for this rank's work on the GPU.
+  const auto ready = device_calls_->record_current_stream();
+  const auto body = [device_calls = device_calls_, ready](const CallContext& context) {
+    if (ready != nullptr) {
+      ready->synchronize();
+      device_calls->synchronize();
+    }
     uint8_t token = 0;
-    check(tutti_all_reduce(&token, &token, 1, tutti_uint8, tutti_max, context.comm, context.stream));
-  });
+    check(tutti_all_reduce(&token, &token, 1, tutti_uint8, tutti_max, context.comm, nullptr));
+  };
+  return start(call_of(c10d::OpType::BARRIER, TUTTI_TITLE("barrier"), options), body);
 }
 
 // Synchronizes the ranks through the store, because a missing rank would make the communicator fail. Rank 0 numbers the

@@ -48,6 +48,19 @@ void reduce_scatter_unequal(const Tensors& blocks, const at::Tensor& output, con
   received.finish();
 }
 
+// Reduces tensors of a GPU without copies of them.
+void all_reduce_together(const Tensors& tensors, tutti_type type, const c10d::ReduceOp& reduction,
+                         const CallContext& context) {
+  const std::vector<Dense> views = all_of(tensors, Dense::for_update);
+  ScopedReduction scoped(reduction, tensors[0].scalar_type(), context.comm);
+  CallGroup group;
+  for (const Dense& view : views) {
+    check(tutti_all_reduce(view.data(), view.data(), view.count(), type, scoped.get(), context.comm, context.stream));
+  }
+  group.end();
+  for (const Dense& view : views) view.finish();
+}
+
 }  // namespace
 
 WorkPtr ProcessGroupTutti::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
@@ -94,6 +107,7 @@ WorkPtr ProcessGroupTutti::allreduce_coalesced(Tensors& tensors, const c10d::All
   call.inputs = tensors;
   call.outputs = {tensors};
   return start(std::move(call), [tensors, type, reduction = options.reduceOp](const CallContext& context) {
+    if (tensors[0].is_cuda()) return all_reduce_together(tensors, type, reduction, context);
     Tensors pieces;
     for (const at::Tensor& tensor : tensors) pieces.push_back(Dense::for_reading(tensor).tensor().reshape({-1}));
     const at::Tensor flat = at::cat(pieces);

@@ -51,6 +51,15 @@ tutti_comm Communicator::handle(std::chrono::milliseconds timeout) {
   return view_;
 }
 
+std::exception_ptr Communicator::failure() {
+  const std::unique_lock<std::mutex> lock(leaving_, std::try_to_lock);
+  const tutti_comm comm = comm_;
+  if (!lock || comm == nullptr || process_ != getpid()) return nullptr;
+  tutti_status status = tutti_ok;
+  if (tutti_comm_async_error(comm, &status) != tutti_ok || status == tutti_ok) return nullptr;
+  return std::make_exception_ptr(LibraryError(status, tutti_last_error(comm), rank_));
+}
+
 void Communicator::abort() {
   const tutti_comm comm = comm_;
   if (comm != nullptr && process_ == getpid()) tutti_comm_abort(comm);

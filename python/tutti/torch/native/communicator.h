@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <mutex>
 #include <string>
 
@@ -35,7 +36,7 @@ LibraryError shut_down_error(int rank);
 // Communicator and stream of a call.
 struct CallContext {
   tutti_comm comm = nullptr;
-  tutti_stream stream = nullptr;  // Null in host memory: the call blocks.
+  tutti_stream stream = nullptr;  // In device memory, null is the default stream.
 };
 
 // Opens a group of the C API for its lifetime. end() runs the calls.
@@ -75,6 +76,9 @@ class Communicator {
   // Returns whether it has a handle.
   bool is_open() const { return comm_ != nullptr; }
 
+  // Returns why calls have failed, or null. Any thread may call it.
+  std::exception_ptr failure();
+
   // Ends all waits on this rank and its peers. Any thread may call it.
   void abort();
 
@@ -88,7 +92,7 @@ class Communicator {
   tutti_comm view_ = nullptr;  // Handle with the timeout of the last call that had another one. Destroyed with comm_.
   std::chrono::milliseconds view_timeout_{0};
   int rank_;
-  std::mutex leaving_;  // Held by leave().
+  std::mutex leaving_;  // Held by leave() and failure().
   int process_;
   bool has_members_;
 };

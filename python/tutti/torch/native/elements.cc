@@ -116,8 +116,8 @@ void Dense::finish() const {
 
 void check_tensor(const char* operation, const at::Tensor& tensor) {
   TORCH_CHECK(tensor.defined(), operation, ": a tensor is undefined");
-  TORCH_CHECK(tensor.device().is_cpu(), operation, ": a tensor is on ", tensor.device().str(),
-              "; the backend tutti serves CPU tensors. For both, pass \"cpu:tutti,cuda:nccl\" as the backend");
+  TORCH_CHECK(tensor.device().is_cpu() || tensor.device().is_cuda(), operation, ": a tensor is on ",
+              tensor.device().str(), "; the backend tutti serves CPU and CUDA tensors");
   TORCH_CHECK(tensor.layout() == at::kStrided, operation, ": a tensor has layout ", tensor.layout(),
               "; only dense tensors are allowed");
 }

@@ -56,7 +56,7 @@ class Dense {
   at::Tensor dense_;
 };
 
-// Throws unless `tensor` is a strided CPU tensor. `operation` begins the message.
+// Throws unless `tensor` is a strided CPU or CUDA tensor. `operation` begins the message.
 void check_tensor(const char* operation, const at::Tensor& tensor);
 // Throws unless `tensors` is one tensor, as check_tensor requires.
 const at::Tensor& only_tensor(const char* operation, const std::vector<at::Tensor>& tensors);

@@ -17,6 +17,7 @@ std::vector<std::weak_ptr<GroupEnding>>& open_groups = *new std::vector<std::wea
 void GroupEnding::shutdown() {
   const WithoutGil without_gil;
   queue->stop();
+  device_calls->end(OpenCalls::kWait);
   communicator->leave();  // Ends all messages.
   callbacks->stop();
   hooks->stop();
@@ -37,7 +38,10 @@ void end_open_groups(OpenCalls calls) {
     }
   }
   if (calls == OpenCalls::kAbort) {
-    for (const auto& ending : endings) ending->communicator->abort();
+    for (const auto& ending : endings) {
+      ending->communicator->abort();
+      ending->device_calls->abort();
+    }
   }
   for (const auto& ending : endings) ending->shutdown();
 }

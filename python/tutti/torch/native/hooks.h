@@ -82,6 +82,8 @@ class Hooks : public std::enable_shared_from_this<Hooks> {
   void call_abort() {}
   void start_abort() {}
 #endif
+  // Runs a function that calls hooks in their thread.
+  void post(CallbackThread::Function function) { thread_->post(std::move(function)); }
   // Waits for hooks that run; see CallbackThread::stop().
   void stop() { thread_->stop(); }
 

@@ -50,6 +50,17 @@ std::string prefix_of(const tutti_unique_id& id) {
   return "tutti/" + std::to_string(hash);
 }
 
+// Throws unless the library serves GPUs.
+void check_serves_gpus(c10::Device device, int rank) {
+  int current = 0;
+  const tutti_status status = tutti_current_device(&current);
+  if (status == tutti_ok) return;
+  throw LibraryError(status,
+                     c10::str("a tensor is on ", device.str(), ". ", tutti_last_error(nullptr),
+                              ", or pass \"cpu:tutti,cuda:nccl\" as the backend"),
+                     rank);
+}
+
 }  // namespace
 
 tutti_comm_options comm_options(const Options& options) {
@@ -78,6 +89,20 @@ Joined join(const Member& member, const Options& options) {
   auto communicator = std::make_shared<Communicator>(comm, options.timeout, member.rank);
   forget_id(*member.store, member.rank, comm);
   return {std::move(communicator), c10::make_intrusive<c10d::PrefixStore>(prefix_of(id), member.store)};
+}
+
+std::shared_ptr<Communicator> join_on_device(tutti_comm comm, const Member& member, c10::Device device,
+                                             const Options& options) {
+  check_serves_gpus(device, member.rank);
+  tutti_unique_id id;
+  if (member.rank == 0) check(tutti_get_unique_id(&id), member.rank);
+  check(tutti_broadcast(&id, &id, sizeof id, tutti_uint8, 0, comm, nullptr), member.rank);
+  const std::string memory = device.str();
+  tutti_comm_options joining = comm_options(options);
+  joining.memory = memory.c_str();
+  tutti_comm made = nullptr;
+  check(tutti_comm_create(&id, member.rank, member.size, &joining, &made), member.rank);
+  return std::make_shared<Communicator>(made, options.timeout, member.rank);
 }
 
 void wait_for_rank_0(const Member& member) {

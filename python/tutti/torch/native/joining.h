@@ -57,6 +57,11 @@ struct Member {
 // Blocks until all ranks have joined.
 Joined join(const Member& member, const Options& options);
 
+// Creates a communicator in the memory of a GPU. Called by all ranks of `comm`, which is in host memory and carries the
+// id; the store is not used.
+std::shared_ptr<Communicator> join_on_device(tutti_comm comm, const Member& member, c10::Device device,
+                                             const Options& options);
+
 // Waits at most member.timeout until rank 0 has begun to join. Throws when that has passed.
 void wait_for_rank_0(const Member& member);
 

@@ -78,7 +78,8 @@ void ProcessGroupTutti::use(Joined joined) {
   communicator_ = std::move(joined.communicator);
   store_ = std::move(joined.store);
   queue_ = std::make_shared<CallQueue>();
-  ending_ = std::make_shared<GroupEnding>(GroupEnding{communicator_, queue_, callbacks_, hooks_});
+  device_calls_ = std::make_shared<DeviceCalls>(hooks_);
+  ending_ = std::make_shared<GroupEnding>(GroupEnding{communicator_, queue_, device_calls_, callbacks_, hooks_});
   sequence_ = monitored_barriers_ = 0;
   add_open_group(ending_);
 }
@@ -88,6 +89,7 @@ ProcessGroupTutti::~ProcessGroupTutti() { shutdown(); }
 void ProcessGroupTutti::abort() {
   hooks_->call_abort();
   communicator_->abort();
+  device_calls_->abort();
 }
 
 void ProcessGroupTutti::shutdown() { ending_->shutdown(); }
@@ -114,13 +116,55 @@ CallDescription ProcessGroupTutti::describe(Call call) {
           rank_};
 }
 
+c10::Device ProcessGroupTutti::device_of(const Call& call) {
+  std::optional<c10::Device> device;
+  const auto add = [&](const Tensors& tensors) {
+    for (const at::Tensor& tensor : tensors) {
+      if (!device) device = tensor.device();
+      TORCH_CHECK(tensor.device() == *device, call.title.of_tutti, ": tensors are on ", device->str(), " and ",
+                  tensor.device().str(), "; use one device");
+    }
+  };
+  add(call.inputs);
+  for (const Tensors& list : call.outputs) add(list);
+  return device.value_or(c10::kCPU);
+}
+
 WorkPtr ProcessGroupTutti::start(Call call, CallWork::Body body) {
+  const c10::Device device = device_of(call);
+  if (!device.is_cpu()) return start_on(device, std::move(call), body);
   const bool is_async = call.is_async;
   auto work = c10::make_intrusive<CallWork>(describe(std::move(call)), CallWork::Owner{communicator_, queue_, hooks_},
                                             std::move(body));
   const bool may_block = !add_to_section(work) && !is_async;
   queue_->submit(work, may_block ? CallQueue::Mode::kBlocking : CallQueue::Mode::kAsync);
   return work;
+}
+
+WorkPtr ProcessGroupTutti::start_on(c10::Device device, Call call, const CallWork::Body& body) {
+  join_on(device);
+  if (coalescing_) make_messages_of_section();
+  const bool is_async = call.is_async || coalescing_;
+  const DeviceWorkPtr work = device_calls_->start(
+      describe(std::move(call)), is_async ? DeviceCalls::Mode::kOwnStream : DeviceCalls::Mode::kCurrentStream, body);
+  add_to_section(work);
+  return work;
+}
+
+// The calls on CPU tensors include one that joins, so its order among them is the same on all ranks.
+void ProcessGroupTutti::join_on(c10::Device device) {
+  if (device_calls_->is_on(device, rank_)) return;
+  const auto join = [this, device](const CallContext& context) {
+    if (device_calls_->is_on(device, rank_)) return;  // Another thread has been here.
+    device_calls_->use(join_on_device(context.comm, {nullptr, rank_, size_, options_->timeout}, device, *options_),
+                       device);
+  };
+  start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, join)->wait();
+}
+
+void ProcessGroupTutti::eagerConnectSingleDevice(at::Device device) {
+  const WithoutGil without_gil;
+  if (device.is_cuda()) join_on(device);
 }
 
 bool ProcessGroupTutti::add_to_section(const WorkPtr& work) {
@@ -155,14 +199,14 @@ void ProcessGroupTutti::attach_residual(const at::Tensor& buffer, const at::Tens
     check(tutti_residual_attach(buffer.data_ptr(), static_cast<size_t>(buffer.numel()),
                                 reducible_type(buffer.scalar_type()), residual.data_ptr<float>(), context.comm));
   };
-  start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, attach)->wait();
+  start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {buffer}, {}}, attach)->wait();
 }
 
 void ProcessGroupTutti::detach_residual(const at::Tensor& buffer) {
   const auto detach = [buffer](const CallContext& context) {
     check(tutti_residual_detach(buffer.data_ptr(), context.comm));
   };
-  start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, detach)->wait();
+  start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {buffer}, {}}, detach)->wait();
 }
 
 void ProcessGroupTutti::startCoalescing() {
@@ -170,10 +214,12 @@ void ProcessGroupTutti::startCoalescing() {
   std::lock_guard<std::mutex> lock(coalescing_mutex_);
   coalescing_ = true;
   abandoned.swap(coalesced_);
+  section_messages_.clear();
   coalesced_limit_ = kMinCoalescedLimit;
 }
 
 WorkPtr ProcessGroupTutti::endCoalescing() {
+  if (coalescing_) make_messages_of_section();
   std::lock_guard<std::mutex> lock(coalescing_mutex_);
   TORCH_CHECK(coalescing_, "no coalesced section of this process group is open; start one first");
   coalescing_ = false;
@@ -211,6 +257,7 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::shrink(const std::vector<in
   start({c10d::OpType::UNKNOWN, {}, c10d::kUnsetTimeout, false, {}, {}}, shrink)->wait();
   if (error) throw *error;  // The group is as before, so the abort hooks are not called.
   queue_->stop();
+  device_calls_->end(OpenCalls::kAbort);
   const auto before = std::count_if(ranks.begin(), ranks.end(), [this](int other) { return other < rank_; });
   const int rank = rank_ - static_cast<int>(before);
   auto communicator = std::make_shared<Communicator>(comm, inherited->timeout, rank);

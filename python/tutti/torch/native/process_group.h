@@ -1,14 +1,16 @@
 #pragma once
-// The Tutti backend of torch.distributed for CPU tensors, on the C API of Tutti.
+// The Tutti backend of torch.distributed, on the C API of Tutti.
 //   process_group.cc: creation, splitting, shrinking and end, and the start of calls
 //   reconfigure.cc:   a new membership of a group
 //   collectives.cc:   broadcast and reductions
 //   exchanges.cc:     gathers, scatters and all-to-all
 //   messages.cc:      send and recv
+//   device_calls.h:   calls on CUDA tensors
 //   barriers.cc:      barrier and monitored barrier
 
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "python/tutti/torch/native/cuda_in_python.h"
 #include "python/tutti/torch/native/group_ending.h"
 #include "python/tutti/torch/native/joining.h"
 #include "python/tutti/torch/native/message_work.h"
@@ -23,6 +25,13 @@ struct Title {
 #define TUTTI_TITLE(operation) \
   tutti_torch::Title { "tutti:" operation, "gloo:" operation }
 
+// A send or receive in device memory.
+struct DeviceMessage {
+  at::Tensor tensor;
+  int peer;
+  bool sends;
+};
+
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
 class ProcessGroupTutti : public c10d::Backend {
@@ -35,6 +44,11 @@ class ProcessGroupTutti : public c10d::Backend {
 
   const std::string getBackendName() const override { return "tutti"; }
   bool supportsSplitting() const override { return true; }
+  // Whether a batch of messages is a coalesced section, which GPUs need: PyTorch otherwise starts its messages one by
+  // one.
+  bool supportsCoalescing() const override { return cuda_is_initialized(); }
+  // Creates the communicator for CUDA tensors, which the first call on them otherwise does. All ranks call it.
+  void eagerConnectSingleDevice(at::Device device) override;
   c10::intrusive_ptr<Backend::Options> getBackendOptions() { return options_; }
   void setTimeout(Milliseconds timeout) { options_->timeout = timeout; }
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
@@ -125,8 +139,16 @@ class ProcessGroupTutti : public c10d::Backend {
   ProcessGroupTutti(int rank, int size, OptionsPtr options, Joined joined);
   // Makes later calls use `joined`.
   void use(Joined joined);
+  // Returns the device of the call's tensors; the CPU if it has none. Throws if they are on several.
+  static c10::Device device_of(const Call& call);
   WorkPtr start(Call call, CallWork::Body body);
+  WorkPtr start_on(c10::Device device, Call call, const CallWork::Body& body);
+  void join_on(c10::Device device);
   WorkPtr start_message(Call call, const at::Tensor& tensor, int peer, int tag);
+  // Returns null in a coalesced section.
+  WorkPtr start_device_message(Call call, const DeviceMessage& message);
+  // Makes the messages of the open section that are in device memory, together.
+  void make_messages_of_section();
   CallDescription describe(Call call);
   // Adds the work to the open coalesced section. Returns false if there is none.
   bool add_to_section(const WorkPtr& work);
@@ -138,6 +160,7 @@ class ProcessGroupTutti : public c10d::Backend {
   StorePtr store_;  // See Joined.
   std::shared_ptr<Communicator> communicator_;
   std::shared_ptr<CallQueue> queue_;
+  std::shared_ptr<DeviceCalls> device_calls_;
   std::shared_ptr<CallbackThread> callbacks_;
   std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
   std::shared_ptr<GroupEnding> ending_;
@@ -145,8 +168,9 @@ class ProcessGroupTutti : public c10d::Backend {
   std::atomic<uint64_t> monitored_barriers_{0};  // Number of the next one; on ranks but 0, of the first not joined.
   std::mutex coalescing_mutex_;
   std::atomic<bool> coalescing_{false};
-  std::vector<WorkPtr> coalesced_;  // Calls of the open section.
-  size_t coalesced_limit_ = 0;      // Number of calls at which those that have succeeded are released.
+  std::vector<WorkPtr> coalesced_;               // Calls of the open section.
+  std::vector<DeviceMessage> section_messages_;  // Its messages in device memory, which have not been made.
+  size_t coalesced_limit_ = 0;                   // Number of calls at which those that have succeeded are released.
   mutable std::mutex hosting_mutex_;
   mutable c10::intrusive_ptr<c10d::TCPStore> hosted_;  // See get_reconfigure_handle(). Guarded by hosting_mutex_.
 };

@@ -96,8 +96,12 @@ WorkPtr ProcessGroupTutti::reconfigure(const c10d::ReconfigureOptions& given) {
   Member member{nullptr, rank_of(get_reconfigure_handle(), handles), static_cast<int>(handles.size()),
                 given.timeout.value_or(options_->timeout)};
   member.store = hosted_;
-  if (!queue_->is_idle()) communicator_->abort();
+  if (!queue_->is_idle()) {
+    communicator_->abort();
+    device_calls_->abort();
+  }
   queue_->stop();
+  device_calls_->end(OpenCalls::kAbort);
   communicator_->leave();
   use(without_members(member.rank));
   meet_rank_0(member, handles, given.uuid);

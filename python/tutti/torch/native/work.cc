@@ -6,6 +6,13 @@
 namespace tutti_torch {
 namespace {
 
+// PyTorch's users look for "timeout".
+LibraryError with_timeout(const LibraryError& error) {
+  return LibraryError(error.status, error.msg() + "; the timeout of the operation has passed", error.rank);
+}
+
+}  // namespace
+
 c10::TypePtr type_of(const TensorLists& outputs) {
   c10::TypePtr list = c10::ListType::create(c10::TensorType::get());
   return outputs.size() > 1 ? c10::ListType::create(list) : list;
@@ -17,12 +24,12 @@ c10::IValue value_of(const TensorLists& outputs) {
   return outputs;
 }
 
-// PyTorch's users look for "timeout".
-LibraryError with_timeout(const LibraryError& error) {
-  return LibraryError(error.status, error.msg() + "; the timeout of the operation has passed", error.rank);
+LibraryError not_completed_error(Milliseconds timeout, int rank) {
+  return LibraryError(tutti_timeout,
+                      c10::str("the operation has not completed within ", timeout.count(),
+                               " ms; it continues: wait again, or increase the timeout"),
+                      rank);
 }
-
-}  // namespace
 
 uint64_t new_completion_key() {
   static std::atomic<uint64_t> next{1};
@@ -99,12 +106,7 @@ void CallWork::mark(const c10::intrusive_ptr<c10::ivalue::Future>& future) {
 bool CallWork::wait(Milliseconds timeout) {
   // A thread with a timeout must not make the call itself, because the call has its own timeout.
   if (!done() && timeout == kNoTimeout) owner_.queue->help(*this);
-  if (!is_complete_within(timeout)) {
-    throw LibraryError(tutti_timeout,
-                       c10::str("the operation has not completed within ", timeout.count(),
-                                " ms; it continues: wait again, or increase the timeout"),
-                       rank_);
-  }
+  if (!is_complete_within(timeout)) throw not_completed_error(timeout, rank_);
   if (exception_ != nullptr) std::rethrow_exception(exception_);
   return true;
 }

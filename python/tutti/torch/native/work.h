@@ -22,6 +22,13 @@ using TensorLists = std::vector<Tensors>;
 // Returns a number that no Work of this process has had.
 uint64_t new_completion_key();
 
+// Type and value of a future with these outputs.
+c10::TypePtr type_of(const TensorLists& outputs);
+c10::IValue value_of(const TensorLists& outputs);
+
+// The error of a wait whose limit has passed.
+LibraryError not_completed_error(Milliseconds timeout, int rank);
+
 // Properties of a call that its Work shows.
 struct CallDescription {
   c10d::OpType type = c10d::OpType::UNKNOWN;
