@@ -104,6 +104,7 @@ def run_survivor(folder, rank):
     check_group(sorted(handles).index(first[rank]), RANKS)
     check_bad_handles(first[rank])
     check_complete_calls_are_not_aborted(board, sorted(handles), first[rank])
+    exchange(board, "end", rank - 1, RANKS)  # The store of the last barrier is in the process of rank 0.
     dist.destroy_process_group()
 
 
@@ -120,6 +121,7 @@ def run_newcomer(folder):
     check_group(sorted(handles).index(own), RANKS)
     check_bad_handles(own)
     check_complete_calls_are_not_aborted(board, sorted(handles), own)
+    exchange(board, "end", RANKS - 1, RANKS)
     dist.destroy_process_group()
 
 
