@@ -18,6 +18,8 @@ struct Loop {
   // Iterations by which a stage runs behind the previous one. 0: a chunk runs all stages in one iteration.
   std::uint32_t skew = 0;
   StageOrder order = StageOrder::latest_first;
+  // Chunks after which scratch is reused: chunk k has the scratch of chunk k % ring. 0: each chunk has its own.
+  std::uint32_t ring = 0;
   std::uint32_t slots = 1;    // Slots per lane.
   std::uint32_t longest = 1;  // Slots that the longest message takes.
 };

@@ -38,17 +38,22 @@ inline bool suffices(const Proof& proof, const Loop& loop) {
 // - Each lane and flag has one writer and one reader. Both ends agree on the units of each message. Every message sent
 //   in a chunk is received in this chunk. There is no deadlock.
 // - With mapped memory of peers: no two accesses of a unit race, for any scheduling of ranks, neither within an
-//   operation nor with the next one. Entry and return of a rank count as writes of its caller to all its input and
-//   output.
+//   operation nor with the next one. Entry and return of a rank count as writes of its caller to all its input, output
+//   and scratch.
+// - Scratch may be reused as `loop.ring` says.
 //
 // Lanes are blocking FIFOs, and no rank depends on the order of arrival. One run therefore decides for all schedules,
-// for more slots, and for more chunks than `loop.chunks` at the same skew. An error names rank, chunk, round and step,
-// and the defect: missing, doubled, unwritten, blocked or racing.
+// for more slots, and for more chunks than `loop.chunks` at the same skew. If chunks reuse scratch, it decides for more
+// chunks if there are loop.skew * (stages - 1) + loop.ring + 3 or more. An error names rank, chunk, round and step, and
+// the defect: missing, doubled, unwritten, blocked or racing.
 //
 // `rounded`: messages are compressed, and rounding is a node of the expression. Rounding a rounded value does not
 // change it. In this mode the ranks of an all_gather and a broadcast must also end with the same bits, except for data
 // in place.
 enum class Messages : std::uint8_t { exact, rounded };
 Result<Proof> verify(std::span<const Plan> plans, const Loop& loop = {}, Messages messages = Messages::exact);
+
+// Returns the least Loop::ring with which this loop can run the plans; 0: not even with 16.
+std::uint32_t least_ring(std::span<const Plan> plans, Loop loop);
 
 }  // namespace tutti

@@ -82,10 +82,12 @@ Status Store::leave(const Moment& now) {
   return caller_writes(now);
 }
 
-// Models a caller that may read and write its buffers whenever it has no operation in progress.
+// Models a caller that may read and write its buffers whenever it has no operation in progress, and operations of other
+// plans in the same scratch.
 Status Store::caller_writes(const Moment& now) {
   const MemoryCells& memory = program_.memories[now.rank];
-  const std::uint32_t ranges[2][2] = {{memory.output, memory.output_cells}, {memory.input, memory.input_cells}};
+  const std::uint32_t ranges[3][2] = {
+      {memory.output, memory.output_cells}, {memory.input, memory.input_cells}, {memory.scratch, memory.scratch_cells}};
   for (Moment chunk = now; chunk.chunk < span_.chunks; ++chunk.chunk) {
     chunk.step = kCaller;
     for (const auto& [first, count] : ranges) {

@@ -16,8 +16,9 @@ namespace tutti {
 struct Span {
   std::uint32_t operations = 1;
   std::uint32_t chunks = 1;
-  bool races = false;    // Ranks access each other's memory, so the order of accesses must be proved.
-  bool rounded = false;  // Messages carry rounded numbers.
+  std::uint32_t ring = 1;  // Chunks after which scratch is reused.
+  bool races = false;      // Ranks access each other's memory, so the order of accesses must be proved.
+  bool rounded = false;    // Messages carry rounded numbers.
 };
 
 // A rank and its position in the run, for error messages and vector clocks.
@@ -36,7 +37,8 @@ class Store {
   Status write(const Moment& now, const Access& access, const std::vector<Value>& values);
 
   // enter() gives the caller fresh input and undefined output. leave() checks the outputs of the operation. Both count
-  // as writes of `now.rank` to input and output, since the caller may use its buffers before entry and after return.
+  // as writes of `now.rank` to all its memory, since the caller may use its buffers before entry and after return, and
+  // other operations use the same scratch.
   Status enter(const Moment& now);
   Status leave(const Moment& now);
 
@@ -50,7 +52,8 @@ class Store {
  private:
   std::uint32_t run_of(const Moment& now) const { return now.operation * span_.chunks + now.chunk; }
   std::size_t index(const Moment& now, std::uint32_t cell) const {
-    return std::size_t{now.chunk} * program_.all_cells + cell;
+    const std::uint32_t place = cell < program_.user_cells ? now.chunk : now.chunk % span_.ring;
+    return std::size_t{place} * program_.all_cells + cell;
   }
   Status take(const Moment& now, const Access& access, std::uint32_t cell, Value& value);
   Status check_race(const Moment& now, std::uint32_t cell, Races::Kind kind);

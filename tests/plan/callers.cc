@@ -68,14 +68,17 @@ bool Geometry::holds(Space space, std::uint32_t unit) const {
 }
 
 Callers::Callers(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed)
-    : plans_(plans), chunks_(loop.chunks), random_(seed), secret_(random_()) {
+    : plans_(plans),
+      chunks_(loop.chunks),
+      ring_(loop.ring == 0 ? loop.chunks : loop.ring),
+      random_(seed),
+      secret_(random_()) {
   const std::uint32_t elements = choose_elements(plans, random_);
   for (Rank rank = 0; rank < plans.size(); ++rank) {
     RankMemory& state = ranks_.emplace_back();
     state.geometry = geometry_of(plans[rank], rank, elements);
     state.memory.resize(std::size_t{state.geometry.blocks()} * elements * chunks_);
-    state.scratch.resize(std::size_t{state.geometry.begin(state.geometry.scratch_units)} * chunks_);
-    for (Value& value : state.scratch) value = garbage();
+    state.scratch.resize(std::size_t{state.geometry.begin(state.geometry.scratch_units)} * ring_);
     overwrite(state);
   }
 }
@@ -87,7 +90,7 @@ Value& Callers::user(Rank rank, std::uint32_t chunk, Space space, std::uint32_t 
 }
 
 Value& Callers::scratch(Rank rank, std::uint32_t chunk, std::uint32_t element) {
-  return ranks_[rank].scratch[chunk * (ranks_[rank].scratch.size() / chunks_) + element];
+  return ranks_[rank].scratch[chunk % ring_ * (ranks_[rank].scratch.size() / ring_) + element];
 }
 
 std::uint32_t Callers::length_of(const Operand& memory) const {
@@ -99,6 +102,7 @@ std::uint32_t Callers::length_of(const Operand& memory) const {
 
 void Callers::overwrite(RankMemory& state) {
   for (Value& value : state.memory) value = garbage();
+  for (Value& value : state.scratch) value = garbage();
   state.as_left = state.memory;
 }
 

@@ -77,7 +77,7 @@ class Callers {
   bool has_bits_of_others(Rank rank, std::uint32_t chunk, std::uint32_t element, const Value& value);
 
   std::span<const Plan> plans_;
-  std::uint32_t chunks_;
+  std::uint32_t chunks_, ring_;
   std::mt19937_64 random_;
   std::uint64_t secret_;
   std::vector<RankMemory> ranks_;

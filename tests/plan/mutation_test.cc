@@ -55,6 +55,7 @@ std::vector<Subject> subjects() {
       {"tree", emit_plans(TreeBroadcast(), problem(Collective::broadcast, 6)), {.chunks = 2}},
       {"one-shot", emit_plans(OneShot(), all_reduce(3)), {}},
       {"mapped", emit_plans(MappedAllReduce(), all_reduce(3)), {}},
+      {"staged", emit_plans(StagedAllReduce(), all_reduce(3)), {.chunks = 4, .skew = 1, .ring = 2}},
       {"mapped in place", emit_plans(MappedAllReduce(), all_reduce(3, true)), {.chunks = 2}},
   };
 }

@@ -19,7 +19,7 @@ struct ReferenceResult {
 // Runs several consecutive operations of all ranks. `seed` determines the schedule, which interleaves single operands,
 // and the sizes of units, which differ and may be 0. Lanes have `loop.slots` slots.
 // - Between operations, the caller of each rank checks that no other rank has written its input and output, and
-//   overwrites both.
+//   overwrites both and the rank's scratch.
 // - Reductions scale values read from the input (like pre-multiplied sums) and results of complete folds (like
 //   averages), so each must happen exactly once. Hashes of expressions show whether ranks have equal bits. The result
 //   holds for one schedule only, so tests need many seeds.

@@ -18,6 +18,7 @@ const AllReduce kRing(kRingReduceScatter, kRingAllGather, 1);
 const AllReduce kTwoShot(kDirectReduceScatter, kDirectAllGather, 1);
 const TreeBroadcast kTree;
 const MappedAllReduce kMapped;
+const StagedAllReduce kStaged;
 
 std::string first_error(std::span<const Plan> plans, const Loop& loop = {}) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
@@ -77,6 +78,17 @@ TEST(ReferenceInterpreter, DetectsMissingEntryAndExitFlags) {
       std::vector<Plan> wrong = emit_plans(kMapped, problem(Collective::all_reduce, 4, in_place));
       for (Plan& plan : wrong) plan = without(plan, [&](std::uint32_t round, std::uint32_t) { return round != flags; });
       EXPECT_NE(first_error(wrong), "") << "without the flags of round " << flags;
+    }
+  }
+}
+
+TEST(ReferenceInterpreter, DetectsScratchReusedTooEarly) {
+  for (const StageOrder order : {StageOrder::latest_first, StageOrder::earliest_first}) {
+    const std::uint32_t enough = order == StageOrder::latest_first ? 2 : 3;
+    const std::vector<Plan> plans = emit_plans(kStaged, problem(Collective::all_reduce, 3));
+    for (const std::uint32_t ring : {enough - 1, enough, 0u}) {
+      const std::string error = first_error(plans, {.chunks = 5, .skew = 1, .order = order, .ring = ring});
+      EXPECT_EQ(error.empty(), ring != enough - 1) << ring << ": " << error;
     }
   }
 }

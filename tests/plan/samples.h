@@ -201,6 +201,30 @@ class MappedAllReduce : public Sample {
   }
 };
 
+// All-reduce in peers' scratch, as three stages: each rank copies its input into its scratch, folds its unit of all
+// ranks' scratch into a second unit of all ranks' scratch, and copies the result to its output.
+class StagedAllReduce : public Sample {
+ public:
+  StagedAllReduce() : Sample(Collective::all_reduce) {}
+  Shape shape(const Problem& problem) const override {
+    return {.units = problem.ranks, .scratch = 2 * problem.ranks, .rounds = 3, .stages = {0, 1, 2}};
+  }
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    std::vector<Operand> flags, sources, targets;
+    for (Rank rank = 0; rank < n; ++rank) {
+      if (rank != self) flags.push_back(flag(rank));
+      sources.push_back(at(rank, scratch(self)));
+      targets.push_back(at(rank, scratch(n + self)));
+    }
+    if (round == 0) steps.copy(input(0, n), scratch(0, n));
+    if (round > 0) steps.add(flags, {});
+    if (round == 1) steps.add(sources, targets, Fold::complete);
+    if (round < 2) steps.add({}, flags);
+    if (round == 2) steps.copy(scratch(n, n), output(0, n));
+  }
+};
+
 inline Problem problem(Collective collective, Rank ranks, bool in_place = false) {
   return {.collective = collective, .ranks = ranks, .root = 0, .in_place = in_place, .groups = {}};
 }

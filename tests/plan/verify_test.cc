@@ -229,11 +229,11 @@ TEST(Verifier, NeedsMoreSlots_WithLargerSkew) {
   EXPECT_EQ(verify(emit_plans(kRing, problem(Collective::all_reduce, 3)), {.chunks = 30, .skew = 5}).value().slots, 1u);
 }
 
-TEST(Verifier, RejectsPlan_WhenNextOperationOverwritesUnreadScratch) {
+// The previous operation of the peer may still use its scratch.
+TEST(Verifier, RejectsPlan_WhenPeersWriteScratchBeforeEntry) {
   const std::string race = failure(emit_plans(PushAllReduce(), problem(Collective::all_reduce, 3)));
-  EXPECT_NE(race.find("race: "), std::string::npos) << race;
-  EXPECT_NE(race.find("operation 0"), std::string::npos) << race;
-  EXPECT_NE(race.find("operation 1"), std::string::npos) << race;
+  EXPECT_NE(race.find("race: its write of scratch["), std::string::npos) << race;
+  EXPECT_NE(race.find("by the caller of operation 0"), std::string::npos) << race;
 }
 
 // Stage 0 receives into scratch, stage 1 copies it from there, up to two chunks later: each chunk has its own scratch.
@@ -253,7 +253,60 @@ TEST(Verifier, AcceptsScratchOfLaterStages_WhenChunksOverlap) {
     const Loop loop{.chunks = 9, .skew = 2, .order = order, .slots = 1};
     EXPECT_EQ(failure(plans, loop), "");
     EXPECT_EQ(run_reference(plans, loop, 1).text, "");
+    for (const std::uint32_t ring : {1u, 2u, 3u}) {
+      const std::string error = failure(plans, {.chunks = 9, .skew = 2, .order = order, .ring = ring});
+      const bool enough = ring >= (order == StageOrder::latest_first ? 2u : 3u);
+      EXPECT_EQ(error.find("holds a value of another chunk") == std::string::npos, enough) << ring << ": " << error;
+      EXPECT_EQ(error.empty(), enough) << ring;
+    }
   }
+}
+
+// With the latest stage first, a rank has read chunk k - 2 when it writes chunk k; with the earliest first, chunk k
+// - 3.
+TEST(Verifier, DeterminesAfterHowManyChunksPeersScratchIsReused) {
+  for (const bool in_place : {false, true}) {
+    const std::vector<Plan> plans = emit_plans(StagedAllReduce(), problem(Collective::all_reduce, 3, in_place));
+    for (const StageOrder order : {StageOrder::latest_first, StageOrder::earliest_first}) {
+      const std::uint32_t enough = order == StageOrder::latest_first ? 2 : 3;
+      for (const std::uint32_t chunks : {1u, 2u, 3u, 4u, 5u, 6u, 7u, 100u}) {
+        for (const std::uint32_t ring : {1u, 2u, 3u, 4u, 0u}) {
+          const Loop loop{.chunks = chunks, .skew = 1, .order = order, .ring = ring};
+          const std::string error = failure(plans, loop);
+          EXPECT_EQ(error.empty(), ring == 0 || ring >= std::min(enough, chunks))
+              << chunks << " chunks, ring " << ring << ": " << error;
+          EXPECT_TRUE(error.empty() || error.find("race: ") != std::string::npos) << error;
+        }
+      }
+    }
+    EXPECT_EQ(failure(plans, {.chunks = 9, .ring = 1}), "");  // Without skew, no two chunks are in progress.
+  }
+}
+
+// Entry flags keep two operations of this plan apart, but the next operation may have another plan.
+TEST(Verifier, RejectsPlan_WhenPeersReadScratchAfterReturn) {
+  class Pull : public Sample {
+   public:
+    Pull() : Sample(Collective::all_reduce) {}
+    Shape shape(const Problem&) const override { return {.units = 1, .scratch = 1, .rounds = 1, .stages = {0}}; }
+    void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+      std::vector<Operand> flags, sources;
+      for (Rank rank = 0; rank < problem.ranks; ++rank) {
+        if (rank != self) flags.push_back(flag(rank));
+        sources.push_back(at(rank, scratch(0)));
+      }
+      const Operand target = output(0);
+      steps.add({}, flags);
+      steps.add(flags, {});
+      steps.copy(input(0), scratch(0));
+      steps.add({}, flags);
+      steps.add(flags, {});
+      steps.add(sources, {&target, 1}, Fold::complete);
+    }
+  };
+  const std::string race = failure(emit_plans(Pull(), problem(Collective::all_reduce, 3)));
+  EXPECT_NE(race.find("race: its read of scratch[0]"), std::string::npos) << race;
+  EXPECT_NE(race.find("by the caller of operation 1"), std::string::npos) << race;
 }
 
 TEST(Verifier, RequiresEntryAndExitFlags_ForMappedMemory) {
