@@ -55,7 +55,7 @@ Status SerialRanks::run(const TensorFormat& tensor, std::span<const RankBuffers>
     Member& member = members_[rank];
     Launch& launch = member.launch;
     launch.self = buffers[rank];
-    launch.scratch = reinterpret_cast<std::byte*>(member.scratch.data());
+    launch.self.scratch = reinterpret_cast<std::byte*>(member.scratch.data());
     launch.input.count = launch.output.count = launch.scratch_blocks.count = count_;
     launch.cut = {.units = member.plan->program().units,
                   .parts = order.chunks,

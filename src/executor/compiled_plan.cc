@@ -18,7 +18,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
         if (operand.is_memory()) {
           // `reserved` marks peers' memory, so that the interpreter need not compare ranks.
           operand.reserved = operand.peer != plan.steps.self();
-          mapped_ = mapped_ || operand.reserved != 0;
+          mapped_ = mapped_ || (operand.reserved != 0 && operand.space != Space::scratch);
           data = true;
         } else {
           (operand.space == Space::flag ? flags : lanes) = true;

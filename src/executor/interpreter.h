@@ -82,6 +82,7 @@ class Interpreter {
     chunk_ = cursor_.iteration - behind;
     if (cursor_.iteration < behind || chunk_ >= launch_.loop.chunks) return false;
     part_ = chunk_ * launch_.channels + launch_.channel;
+    ring_part_ = launch_.ring_part(chunk_);
     return true;
   }
 
@@ -136,13 +137,15 @@ class Interpreter {
   }
 
   TUTTI_HOST_DEVICE std::byte* base(const Operand& operand) const {
-    if (operand.space == Space::scratch) return launch_.scratch;
     const RankBuffers& memory = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
-    return operand.space == Space::input ? memory.input : memory.output;
+    return operand.space == Space::input    ? memory.input
+           : operand.space == Space::output ? memory.output
+                                            : memory.scratch;
   }
 
   TUTTI_HOST_DEVICE bool whole(const Operand& operand) const {
-    return operand.count == 1 || (operand.run == operand.count && adjoin(blocks(operand.space), launch_.cut));
+    return operand.count == 1 ||
+           (operand.run == operand.count && !launch_.reuses(operand) && adjoin(blocks(operand.space), launch_.cut));
   }
 
   // Extent of the i-th unit of a range, or of the whole range if `all`.
@@ -150,7 +153,9 @@ class Interpreter {
     const Blocks& buffer = blocks(operand.space);
     const Extent run = all ? run_extent(buffer, launch_.cut, operand.first, operand.count)
                            : run_extent(buffer, launch_.cut, operand.unit(i), 1);
-    return part_of(run, launch_.cut, part_);
+    Extent part = part_of(run, launch_.cut, part_);
+    if (launch_.reuses(operand)) part.offset = launch_.ring_offset(operand.unit(i), ring_part_);
+    return part;
   }
 
   // Element range [begin, begin + count) of the current slice within a message. With compression, every extent is
@@ -337,7 +342,7 @@ class Interpreter {
   // ---- Straight programs ----
 
   TUTTI_HOST_DEVICE Progress run_straight_stage() {
-    StraightRun<Backend> run{launch_, backend_, cursor_, blocked_, backend_.stage(program_.widest), part_};
+    StraightRun<Backend> run{launch_, backend_, cursor_, blocked_, backend_.stage(program_.widest), part_, ring_part_};
     const std::uint32_t end = launch_.straight.stages[stage() + 1];
     return launch_.straight.ll ? run.template until<true>(end) : run.template until<false>(end);
   }
@@ -352,9 +357,10 @@ class Interpreter {
   std::uint32_t iterations_ = 0;
   std::uint32_t stages_ = 0;
   std::uint32_t chunk_ = 0;
-  std::uint32_t part_ = 0;  // Index of the chunk among those of all channels.
-  bool silent_ = false;     // The step has no elements to send.
-  bool more_ = false;       // Some step of this round has another slice.
+  std::uint32_t part_ = 0;       // Index of the chunk among those of all channels.
+  std::uint32_t ring_part_ = 0;  // The same in scratch that is reused.
+  bool silent_ = false;          // The step has no elements to send.
+  bool more_ = false;            // Some step of this round has another slice.
 };
 
 }  // namespace tutti

@@ -37,7 +37,8 @@ static_assert(sizeof(Program) == 56);
 struct RankBuffers {
   std::byte* input = nullptr;
   std::byte* output = nullptr;
+  std::byte* scratch = nullptr;
 };
-static_assert(sizeof(RankBuffers) == 16);
+static_assert(sizeof(RankBuffers) == 24);
 
 }  // namespace tutti

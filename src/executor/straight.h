@@ -23,6 +23,7 @@ struct StraightMemory {
   std::uint64_t offset = 0;          // Byte offset of the first chunk.
   const Operand* operand = nullptr;
   std::uint16_t index = 0;
+  bool reused = false;  // Scratch that chunks reuse.
 };
 static_assert(sizeof(StraightMemory) == 32);
 

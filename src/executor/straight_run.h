@@ -13,8 +13,9 @@ struct StraightRun {
   Backend& backend;
   Cursor& cursor;
   Blocked& blocked;
-  std::byte* outgoing;  // Staging buffer for LL messages that are not copied directly.
-  std::uint32_t part;   // Index of the chunk among those of all channels.
+  std::byte* outgoing;      // Staging buffer for LL messages that are not copied directly.
+  std::uint32_t part;       // Index of the chunk among those of all channels.
+  std::uint32_t ring_part;  // The same in scratch that is reused.
 
   // Runs from the cursor's step to `end`.
   template <bool kLl>
@@ -121,7 +122,8 @@ struct StraightRun {
   // Address of an extent of the step in this chunk.
   TUTTI_HOST_DEVICE std::byte* memory_of(const StraightStep& step, std::uint32_t extent) const {
     const StraightMemory& memory = launch.straight.memory[step.memory + extent];
-    return *memory.base + memory.offset + step.size * part * launch.element_bytes;
+    const std::uint64_t elements = memory.reused ? launch.ring_elements * ring_part : step.size * part;
+    return *memory.base + memory.offset + elements * launch.element_bytes;
   }
 
   // Passes the extents of the chunk to the backend.

@@ -49,19 +49,22 @@ class Straightener {
   // Extent of all units of an operand; nothing if they are not contiguous.
   std::optional<Extent> whole(const Operand& operand) const {
     const Blocks& buffer = blocks(operand.space);
-    const bool in_one = operand.run == operand.count && adjoin(buffer, launch_.cut);
+    const bool in_one = operand.run == operand.count && !launch_.reuses(operand) && adjoin(buffer, launch_.cut);
     if (operand.count > 1 && !in_one) return std::nullopt;
     return run_extent(buffer, launch_.cut, operand.first, operand.count);
   }
 
   void add_memory(const Operand& operand, std::uint16_t index) {
     const RankBuffers& buffers = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
-    result_.memory.push_back({.base = operand.space == Space::scratch ? &launch_.scratch
-                                      : operand.space == Space::input ? &buffers.input
-                                                                      : &buffers.output,
-                              .offset = whole(operand)->offset * launch_.element_bytes,
+    const bool reused = launch_.reuses(operand);
+    const std::uint64_t offset = reused ? launch_.ring_offset(operand.first, 0) : whole(operand)->offset;
+    result_.memory.push_back({.base = operand.space == Space::input    ? &buffers.input
+                                      : operand.space == Space::output ? &buffers.output
+                                                                       : &buffers.scratch,
+                              .offset = offset * launch_.element_bytes,
                               .operand = &operand,
-                              .index = index});
+                              .index = index,
+                              .reused = reused});
   }
 
   void add_lane(const Operand& operand, std::uint16_t index) {

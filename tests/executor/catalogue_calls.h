@@ -46,17 +46,25 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
     const std::uint64_t slot = slot_elements(test_call_);
     const std::uint64_t units = test_call_.plans[0][0].shape.units;
     const std::uint64_t longest = longest_message(test_call_.plans[0]);
-    if (longest == 0) return {{"one element", {}, 1}, {"some elements", {}, 1 + random_() % 40}};
+    // Elements of a unit in a chunk.
     const std::uint64_t room =
-        std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;  // Elements of a unit in a chunk.
-    const bool scratch = test_call_.plans[0][0].shape.scratch > 0;
-    const std::uint32_t skew = scratch ? 0 : 1;
-    const Loop earliest{.chunks = kChunks, .skew = skew, .order = StageOrder::earliest_first};
-    return {{"one element", {}, 1},
-            {"some elements", {}, 1 + random_() % (slot / longest * units)},
-            {"chunks, earliest stage first", earliest, units * (kChunks * room - 3) + units / 2},
-            {"chunks, latest stage first", {.chunks = 3, .skew = skew}, units * (2 * room + 1)},
-            {"slices", {.longest = 3}, std::max(units * 3 * slot / longest, units) - units / 2}};
+        longest == 0 ? 2 * kGranule : std::max<std::uint64_t>(slot / longest / kGranule, 1) * kGranule;
+    const Loop earliest = reusing({.chunks = kChunks, .skew = 1, .order = StageOrder::earliest_first});
+    const Loop latest = reusing({.chunks = 4, .skew = 1});
+    std::vector<TestCallShape> shapes = {
+        {"one element", {}, 1},
+        {"some elements", {}, 1 + random_() % (longest == 0 ? 40 : slot / longest * units)},
+        {"chunks, earliest stage first", earliest, units * (kChunks * room - 3) + units / 2},
+        {"chunks, latest stage first", latest, units * (3 * room + 1)}};
+    if (longest > 0)
+      shapes.push_back({"slices", {.longest = 3}, std::max(units * 3 * slot / longest, units) - units / 2});
+    return shapes;
+  }
+
+  // Adds the least ring with which the verifier accepts the plans.
+  Loop reusing(Loop loop) {
+    loop.ring = least_ring(test_call_.plans[0], loop);
+    return loop;
   }
 
   void run(const TestCallShape& shape) {

@@ -74,8 +74,7 @@ class KernelFold : public testing::TestWithParam<int> {
     KernelCall call;
     call.image = image.data();
     call.image_bytes = static_cast<std::uint32_t>(image.size());
-    call.self = {input, output};
-    call.scratch = scratch;
+    call.self = {input, output, scratch};
     call.task = task_of(shape);
     ASSERT_EQ(engine_.run({{call}}, 1), "");
   }

@@ -7,6 +7,8 @@
 namespace tutti::test {
 namespace {
 
+constexpr Number kGuard = 0x5ca7c4;  // At the end of scratch.
+
 std::pmr::memory_resource* memory_of(const TestCall& test_call) {
   return test_call.engine == nullptr ? std::pmr::get_default_resource() : test_call.engine->memory();
 }
@@ -37,9 +39,13 @@ RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, con
   launch_.cut = {
       .units = program().units, .parts = test_call.loop.chunks * test_call.channels, .granule = test_call.granule};
   launch_.slice_elements = lanes ? slot_elements(test_call) : test_call.count * program().units * plan.problem.ranks;
-  const std::uint64_t scratch = (compiled_[0]->scratch_units() / program().units + 1) * test_call.count;
+  std::uint64_t scratch = (compiled_[0]->scratch_units() / program().units + 1) * test_call.count;
+  if (test_call.loop.ring > 0) {
+    launch_.ring_elements = part_size((test_call.count + program().units - 1) / program().units, launch_.cut);
+    scratch = launch_.ring_offset(compiled_[0]->scratch_units(), 0);
+  }
   scratch_.resize((scratch * test_call.element_bytes + sizeof(Number) - 1) / sizeof(Number));
-  launch_.scratch = reinterpret_cast<std::byte*>(scratch_.data());
+  scratch_.push_back(kGuard);
   for (std::uint32_t i = 0; i < test_call.operations; ++i) {
     test_buffers_.emplace_back(plan.problem, plan.steps.self(), test_call, i, reach_);
   }
@@ -75,7 +81,8 @@ void RankHarness::start(const std::vector<RankBuffers>& buffers, std::uint32_t o
   interpreter_.emplace(program(), launch_, backend, memory_.pointers());
 }
 
-std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> records) {
+std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> records,
+                                           std::span<std::byte* const> scratch) {
   std::vector<RankBuffers> peers(plan_.problem.ranks);  // Peers are distinguished by their positions only.
   launch_.peers = peers.data();
   lay_out();
@@ -93,9 +100,10 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
   call.image_bytes = static_cast<std::uint32_t>(image.size());
   call.lanes = lanes;
   call.image = image_.data();
-  exchange_[0] = {records.data(), exchange_counts_.data(), windows_.data(), visits_.data(), failed_.data()};
-  if (!records.empty()) call.exchange = exchange_.data();
-  call.scratch = launch_.scratch;
+  exchange_[0] = {records.data(), exchange_counts_.data(), windows_.data(),
+                  visits_.data(), failed_.data(),          scratch.data()};
+  const bool accesses_scratch = reinterpret_cast<const Image*>(image.data())->accesses_scratch != 0;
+  if (!records.empty() || accesses_scratch) call.exchange = exchange_.data();
   call.rank = plan_.steps.self();
   std::vector<KernelCall> calls(test_call_.operations, call);
   for (std::uint32_t operation = 0; operation < test_call_.operations; ++operation) {
@@ -110,6 +118,7 @@ std::string RankHarness::error() const {
   const Rank rank = plan_.steps.self();
   if (std::count(visits_.begin(), visits_.end(), 0U) != static_cast<std::ptrdiff_t>(visits_.size()))
     return "rank " + std::to_string(rank) + " shows that it is in the others' memory";
+  if (scratch_.back() != kGuard) return "rank " + std::to_string(rank) + ": its scratch was written beyond its end";
   for (std::uint32_t operation = 0; operation < test_buffers_.size(); ++operation) {
     const TestBuffers& test_buffers = test_buffers_[operation];
     const std::string where = "rank " + std::to_string(rank) + ", operation " + std::to_string(operation) + ": ";
@@ -228,12 +237,14 @@ RankSet::RankSet(const TestCall& test_call, ShmTransport& transport, const std::
       reach_(memory_of(test_call)),
       lanes_made_(transport, reach_, test_call.engine == nullptr ? nullptr : test_call.engine->lanes()),
       records_(in_place.size() * test_call.channels * 2, reach_),
-      by_rank_(reach_) {
+      by_rank_(reach_),
+      scratch_(reach_) {
   for (Rank rank = 0; rank < in_place.size(); ++rank) {
     const std::vector<Plan>& plans = test_call.plans[in_place[rank] ? 1 : 0];
     const std::vector<LaneUse> uses = lanes_of(plans, rank, test_call.loop);
     harnesses_.push_back(std::make_unique<RankHarness>(plans[rank], uses, test_call, lanes_made_));
   }
+  for (const auto& harness : harnesses_) scratch_.push_back(harness->scratch());
   const bool meets =
       std::any_of(harnesses_.begin(), harnesses_.end(), [](const auto& harness) { return harness->names_peers(); });
   for (Rank rank = 0; rank < in_place.size() && meets; ++rank)
@@ -242,7 +253,7 @@ RankSet::RankSet(const TestCall& test_call, ShmTransport& transport, const std::
 
 std::vector<std::vector<KernelCall>> RankSet::calls() {
   std::vector<std::vector<KernelCall>> calls;
-  for (const auto& harness : harnesses_) calls.push_back(harness->calls(by_rank_));
+  for (const auto& harness : harnesses_) calls.push_back(harness->calls(by_rank_, scratch_));
   return calls;
 }
 

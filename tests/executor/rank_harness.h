@@ -23,7 +23,12 @@ class RankHarness {
  public:
   RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, const TestCall& test_call, TestLanes& lanes_made);
 
-  RankBuffers buffers(std::uint32_t operation) const { return test_buffers_[operation].buffers(); }
+  RankBuffers buffers(std::uint32_t operation) const {
+    RankBuffers buffers = test_buffers_[operation].buffers();
+    buffers.scratch = scratch();
+    return buffers;
+  }
+  std::byte* scratch() const { return reinterpret_cast<std::byte*>(const_cast<Number*>(scratch_.data())); }
   bool names_peers() const { return compiled_[0]->uses_mapped_memory(); }
 
   // Runs all operations on a CPU. `buffers`: [operation][rank].
@@ -33,8 +38,9 @@ class RankHarness {
   Progress advance() { return interpreter_->advance(); }
   const Cursor& cursor() const { return interpreter_->cursor(); }
 
-  // Returns the operations for a thread block. `records`: [rank] address records; empty if no rank uses peers' memory.
-  std::vector<KernelCall> calls(std::span<AddressRecord* const> records);
+  // Returns the operations for a thread block. `records`: [rank] address records; empty if no rank uses peers' buffers.
+  // `scratch`: [rank] scratch of all ranks.
+  std::vector<KernelCall> calls(std::span<AddressRecord* const> records, std::span<std::byte* const> scratch);
 
   // Loads the input of operation `number` into the buffers of `operation`, and clears the output.
   void load(std::uint32_t operation, std::uint32_t number) {
@@ -110,6 +116,7 @@ class RankSet {
   std::vector<std::unique_ptr<RankHarness>> harnesses_;
   std::pmr::vector<AddressRecord> records_;
   std::pmr::vector<AddressRecord*> by_rank_;
+  std::pmr::vector<std::byte*> scratch_;  // [rank]
 };
 
 }  // namespace tutti::test

@@ -54,8 +54,8 @@ class Sweep : public CatalogueCalls {
   };
 
   void choose_loop(std::uint32_t chunks) {
-    const bool scratch = test_call_.plans[0][0].shape.scratch > 0;
-    test_call_.loop = {.chunks = chunks, .skew = chunks > 1 && !scratch ? 1U : 0U, .slots = kMaxSlots / 2};
+    test_call_.loop = reusing({.chunks = chunks, .skew = chunks > 1 ? 1U : 0U});
+    test_call_.loop.slots = kMaxSlots / 2;
     const auto proof = verify(test_call_.plans[0], test_call_.loop);
     ASSERT_TRUE(proof.ok());
     ASSERT_TRUE(suffices(proof.value(), test_call_.loop));

@@ -41,7 +41,7 @@ Result<DeviceJob> DeviceJobs::job_of(PreparedDeviceCall& prepared, const Call& c
   job.entry = prepared.entry;
   job.thread_block_bytes = prepared.thread_block_bytes;
   KernelCall& entry = job.entry.call;
-  entry.self = {const_cast<std::byte*>(call.input), call.output};
+  entry.self = {.input = const_cast<std::byte*>(call.input), .output = call.output};
   const CallWindows windows = prepared.mapped ? windows_.windows_of(call) : CallWindows{};
   entry.input_window = static_cast<std::uint16_t>(windows.input);
   entry.output_window = static_cast<std::uint16_t>(windows.output);
@@ -53,10 +53,10 @@ Result<DeviceJob> DeviceJobs::job_of(PreparedDeviceCall& prepared, const Call& c
     entry.task.integer_scale = reinterpret_cast<std::int64_t>(call.factor);
   }
   const std::size_t limits = prepared.scratch_bytes + prepared.copied_bytes;
-  if (limits > 0) entry.scratch = TUTTI_TRY(scratch(limits));
+  if (limits > 0) entry.self.scratch = TUTTI_TRY(scratch(limits));
   if (prepared.copied_bytes > 0) {
     entry.input_window = kNotShown;  // Peers of calls in place access this rank's output.
-    entry.self.input = entry.scratch + prepared.scratch_bytes;
+    entry.self.input = entry.self.scratch + prepared.scratch_bytes;
   }
   if (prepared.copied_bytes > 0 && !prepared.corrects) {
     job.copy_to = entry.self.input;

@@ -19,7 +19,7 @@ constexpr int index_of(Space space) { return static_cast<int>(space); }
 Status CallRunner::run_brief(PreparedCall& prepared, PlanRun& run, const Call& call,
                              const CommunicatorOptions& options) {
   begin(prepared, options);
-  run.launch.self = {const_cast<std::byte*>(call.input), call.output};
+  run.launch.self = {.input = const_cast<std::byte*>(call.input), .output = call.output};
   struct Hooks {
     CallRunner& runner;
     const CallRecord& record;
@@ -81,7 +81,7 @@ void CallRunner::bind_buffers(const CallRecord& record, PlanRun& run, const Call
                               const RequestedRounding& requested) {
   Launch& launch = run.launch;
   launch.signature = signature_of(record);
-  launch.self = {const_cast<std::byte*>(call.input), call.output};
+  launch.self = {.input = const_cast<std::byte*>(call.input), .output = call.output};
   if (run.compressed_fold) {
     statistics_.add(run.carried);
     statistics_.show(run.plan.runs.with(requested.rounding));
@@ -92,7 +92,7 @@ void CallRunner::bind_buffers(const CallRecord& record, PlanRun& run, const Call
   }
   if (run.scratch_bytes > 0) {
     if (scratch_.size() < run.scratch_bytes) scratch_.resize(run.scratch_bytes);
-    launch.scratch = scratch_.data();
+    launch.self.scratch = scratch_.data();
   }
   if (call.reduction == Reduction::pre_mul_sum) {
     Factor factor = {call.scalar, call.imaginary_scalar, call.integer_scalar};
@@ -127,7 +127,7 @@ void CallRunner::bind_rounding(std::uint64_t sequence, PlanRun& run, const Call&
               .element_bytes = size_of(call.type)};
   rounding.begins[index_of(Space::input)] = run.launch.self.input;
   rounding.begins[index_of(Space::output)] = run.launch.self.output;
-  rounding.begins[index_of(Space::scratch)] = run.launch.scratch;
+  rounding.begins[index_of(Space::scratch)] = run.launch.self.scratch;
   rounding.firsts[index_of(Space::input)] = numbers.first_input;
   rounding.firsts[index_of(Space::output)] = numbers.first_output;
 }

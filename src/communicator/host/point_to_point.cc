@@ -78,7 +78,7 @@ Result<bool> MessageOperation::open() {
   compiled_ = std::make_unique<CompiledPlan>(message_plan(call_, control_.membership.rank), [&](const Operand&, bool) {
     return links.end(spec_, spec_.writer, spec_.tag, which);
   });
-  launch_.self = {const_cast<std::byte*>(call_.input), call_.output};
+  launch_.self = {.input = const_cast<std::byte*>(call_.input), .output = call_.output};
   launch_.element_bytes = static_cast<std::uint32_t>(size_of(call_.type));
   launch_.input.count = launch_.output.count = call_.count;
   launch_.slice_elements = slice_elements(spec_.slot_bytes, launch_.element_bytes);

@@ -52,7 +52,8 @@ static_assert(sizeof(WindowPart) == 16);
 inline constexpr WindowPart kWholeMemory = {0, ~std::uint64_t{0}};  // Window 0, if all ranks share addresses.
 inline constexpr std::uint16_t kNotShown = 0xffff;  // Instead of a window number: no peer accesses the buffer.
 
-// Data for exchanging buffer addresses with the other ranks. Addresses are those of this rank's device.
+// Data for access to other ranks' memory: for exchanging buffer addresses, and the addresses of scratch, which are
+// constant. Addresses are those of this rank's device.
 struct AddressExchange {
   AddressRecord* const* records = nullptr;  // [rank][channel * 2 + sequence % 2]
   std::uint64_t* counts = nullptr;          // [channel]: this rank's exchanges so far.
@@ -60,8 +61,9 @@ struct AddressExchange {
   std::uint32_t* remote_accesses =
       nullptr;                            // [channel]: nonzero while this rank's thread block may access peers' memory.
   const std::uint32_t* failed = nullptr;  // Nonzero: peers' memory must not be accessed any more.
+  std::byte* const* scratch = nullptr;    // [rank]; outlives all kernels of all ranks.
 };
-static_assert(sizeof(AddressExchange) == 40);
+static_assert(sizeof(AddressExchange) == 48);
 
 struct KernelRounding;
 
@@ -79,7 +81,6 @@ struct KernelCall {
   std::uint16_t input_window = 0, output_window = 0;  // Windows of the buffers, or kNotShown.
   std::uint32_t images = 1;                           // Channel c runs image c % images.
   RankBuffers self;
-  std::byte* scratch = nullptr;
   FoldTask task;
   Signature signature;
   std::uint32_t rank = 0;

@@ -25,7 +25,7 @@ struct ChannelLayout {
     const std::uint32_t widest = image.widest + 1;
     states = take(image.lane_count, sizeof(LaneState));  // First; see Channel::load_lanes().
     lanes = take(image.lane_count, sizeof(LaneState*));
-    peers = take(image.accesses_peers != 0 ? image.ranks : 0, sizeof(RankBuffers));
+    peers = take((image.accesses_peers | image.accesses_scratch) != 0 ? image.ranks : 0, sizeof(RankBuffers));
     pointers = take(2 * widest, sizeof(std::byte*));
     sources = take(widest, sizeof(std::byte*));
     targets = take(widest, sizeof(std::byte*));
@@ -107,7 +107,7 @@ class Channel {
   TUTTI_HOST_DEVICE std::byte* const* base(Image& image, const ChannelLayout& layout, std::uint64_t which) const {
     if (which == kBaseInput) return &image.launch.self.input;
     if (which == kBaseOutput) return &image.launch.self.output;
-    if (which == kBaseScratch) return &image.launch.scratch;
+    if (which == kBaseScratch) return &image.launch.self.scratch;
     return at<std::byte*>(layout.peers) + (which - kBasePeers);
   }
 
@@ -137,14 +137,15 @@ class Channel {
       memory[i].base = base(image, layout, number(memory[i].base));
       memory[i].operand = operands + number(memory[i].operand);
     }
+    for (std::uint32_t i = first; i < image.ranks && image.accesses_scratch != 0; i += step)
+      at<RankBuffers>(layout.peers)[i].scratch = call_.exchange->scratch[i];
     if (first != 0) return;
     image.task = with_scalar(call_.task);
     Launch& launch = image.launch;
     launch.self = call_.self;
-    launch.scratch = call_.scratch;
     launch.signature = call_.signature;
     launch.channel = channel_;
-    if (image.accesses_peers != 0) launch.peers = at<RankBuffers>(layout.peers);
+    if ((image.accesses_peers | image.accesses_scratch) != 0) launch.peers = at<RankBuffers>(layout.peers);
     if (image.straight_stage_count == 0) return;
     launch.straight = {at<std::uint32_t>(image.straight_stages),
                        at<StraightStep>(image.straight_steps),

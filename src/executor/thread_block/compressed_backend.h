@@ -66,7 +66,7 @@ class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
     *rounding_ = requested == nullptr ? KernelRounding{} : *requested;
     rounding_->begins[0] = launch.self.input;
     rounding_->begins[1] = launch.self.output;
-    rounding_->begins[2] = launch.scratch;
+    rounding_->begins[2] = launch.self.scratch;
     if (rounding_->runs == nullptr) return;
     rounding_->runs += launch.channel;
     rounding_->key = key_of_run(rounding_->key, *rounding_->runs);

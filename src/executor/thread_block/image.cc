@@ -94,7 +94,7 @@ Pointer as_pointer(std::uint64_t number) {
 std::uint64_t base_of(const StraightMemory& memory, const Launch& launch) {
   if (memory.base == &launch.self.input) return kBaseInput;
   if (memory.base == &launch.self.output) return kBaseOutput;
-  if (memory.base == &launch.scratch) return kBaseScratch;
+  if (memory.base == &launch.self.scratch) return kBaseScratch;
   const auto* table = reinterpret_cast<std::byte* const*>(launch.peers);
   return kBasePeers + static_cast<std::uint64_t>(memory.base - table);
 }
@@ -116,6 +116,9 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   const std::span<const Operand> operands(program.operands, extents.operands);
   image.operands = writer.add(operands);
   image.answers = writer.add(std::span<const std::uint32_t>(answers_of(program, extents)));
+  image.accesses_scratch = std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
+    return operand.space == Space::scratch && operand.reserved != 0;
+  });
   image.peer_input_bytes = bytes_of_peers(operands, Space::input, program.units, launch);
   image.peer_output_bytes = bytes_of_peers(operands, Space::output, program.units, launch);
   const Straight view = straight.view();
@@ -146,7 +149,6 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   image.launch = launch;
   image.launch.straight = {};
   image.launch.self = {};
-  image.launch.scratch = nullptr;
   image.launch.peers = nullptr;
   return writer.finish(image);
 }

@@ -19,7 +19,7 @@ struct Image {
   std::uint32_t stage_bytes = 0;  // Size of a staging buffer for an LL message; 0: none.
   std::uint32_t stage_count = 0;
   std::uint32_t units = 1;
-  std::uint32_t accesses_peers = 0;  // 1: accesses peers' memory.
+  std::uint32_t accesses_peers = 0;  // 1: accesses peers' buffers.
   // Interpreted programs only, except operands.
   std::uint32_t steps = 0, operands = 0, rounds = 0, stages = 0;
   // Straight programs only.
@@ -29,21 +29,23 @@ struct Image {
   std::uint32_t stop = 0;  // In a thread block's copy: nonzero after a thread has decided to stop.
   // [lane]: for a lane that sends LL messages, one on which the same peer sends some, else kNoAnswer.
   std::uint32_t answers = 0;
+  std::uint32_t accesses_scratch = 0;  // 1: accesses peers' scratch.
+  std::uint32_t reserved = 0;
   // Bytes of each peer's buffers up to the last unit that a step accesses.
   std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
   FoldTask task;  // In a thread block's copy: the task of the call, with its scalar.
   Launch launch;  // Without addresses.
 };
-static_assert(sizeof(Image) == 104 + sizeof(FoldTask) + sizeof(Launch) && sizeof(Image) % 16 == 0);
+static_assert(sizeof(Image) == 112 + sizeof(FoldTask) + sizeof(Launch) && sizeof(Image) % 16 == 0);
 
 inline constexpr std::uint32_t kNoAnswer = ~0U;
 
 // Codes for a StraightMemory's base in an image.
-inline constexpr std::uint64_t kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2, kBasePeers = 3;  // Two per peer.
+inline constexpr std::uint64_t kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2, kBasePeers = 3;  // Three per peer.
 
 // Returns the image of a launch. `launch` must have its final layout. launch.straight must be the view of `straight`,
 // which is empty for interpreted programs. `ranks` is that of the problem. `accesses_peers` is true if the program
-// accesses peers' memory.
+// accesses peers' buffers.
 std::vector<std::byte> make_image(const Program& program, const Launch& launch, const StraightProgram& straight,
                                   std::uint32_t ranks, bool accesses_peers, std::uint64_t stage_bytes);
 
