@@ -16,24 +16,28 @@
   entry(all_reduce, hierarchical_ring)      \
   entry(all_reduce, hierarchical_tree)      \
   entry(all_reduce, two_shot_mapped)        \
+  entry(all_reduce, two_shot_staged)        \
   entry(all_gather, ring)                   \
   entry(all_gather, doubling)               \
   entry(all_gather, bruck)                  \
   entry(all_gather, direct)                 \
   entry(all_gather, hierarchical)           \
   entry(all_gather, direct_mapped)          \
+  entry(all_gather, direct_staged)          \
   entry(reduce_scatter, ring)               \
   entry(reduce_scatter, halving)            \
   entry(reduce_scatter, bruck)              \
   entry(reduce_scatter, direct)             \
   entry(reduce_scatter, hierarchical)       \
   entry(reduce_scatter, direct_mapped)      \
+  entry(reduce_scatter, direct_staged)      \
   entry(broadcast, chain)                   \
   entry(broadcast, binary_tree)             \
   entry(broadcast, direct)                  \
   entry(broadcast, hierarchical)            \
   entry(broadcast, direct_mapped)           \
   entry(broadcast, split_mapped)            \
+  entry(broadcast, split_staged)            \
   entry(reduce, chain)                      \
   entry(reduce, binary_tree)                \
   entry(reduce, direct)                     \

@@ -18,6 +18,11 @@ const Algorithm* find(Collective collective, std::string_view name);  // Null if
 // Comma-separated names, sorted, for messages.
 std::string names_of(Collective collective);
 
+// True if ranks access each other's buffers (_mapped) or scratch (_staged) instead of sending messages.
+constexpr bool accesses_peers(std::string_view algorithm) {
+  return algorithm.ends_with("_mapped") || algorithm.ends_with("_staged");
+}
+
 // True if the algorithm supports only ranks of several hosts.
 bool wants_hosts(const Algorithm& algorithm, Collective collective);
 

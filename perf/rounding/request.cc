@@ -42,11 +42,9 @@ Result<CompressionFormat> parse_format(std::string_view text) {
   return format;
 }
 
-bool is_in_memory(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
-
 Result<const Algorithm*> parse_algorithm(Collective collective, std::string_view text) {
   const Algorithm* algorithm = find(collective, text);
-  if (algorithm == nullptr || is_in_memory(*algorithm))
+  if (algorithm == nullptr || accesses_peers(algorithm->name()))
     return invalid_argument("'" + std::string(text) + "' is not an algorithm of " + name(collective) +
                             " that sends messages; valid: " + names_of(collective));
   return algorithm;
@@ -86,7 +84,8 @@ void complete(Request& request) {
   if (!request.algorithms.empty()) return;
   const Problem any = {.collective = request.collective, .ranks = 4, .groups = {}};
   for (const Algorithm* algorithm : catalogue(request.collective)) {
-    if (!is_in_memory(*algorithm) && algorithm->supports_compression(any)) request.algorithms.push_back(algorithm);
+    if (!accesses_peers(algorithm->name()) && algorithm->supports_compression(any))
+      request.algorithms.push_back(algorithm);
   }
 }
 

@@ -18,10 +18,14 @@ constexpr double kHopsToExchange = 1;
 constexpr double kTimeSlicesToExchange = 2;
 
 bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
+bool is_staged(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_staged"); }
 
 std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if (!query.algorithm.empty() && query.algorithm != algorithm.name()) return "another algorithm is forced";
-  if (is_mapped(algorithm) && query.compression != CompressionFormat::none) return "has no messages to compress";
+  if (is_staged(algorithm) && query.thread_blocks == 0) return "GPUs only";
+  if ((is_mapped(algorithm) || is_staged(algorithm)) && query.compression != CompressionFormat::none)
+    return "has no messages to compress";
+  if (is_staged(algorithm) && query.ring.channels == 0) return "needs GPUs of one host that access each other's memory";
   if (is_mapped(algorithm) && query.network) return "needs buffers that all ranks can access, on one host";
   if (is_mapped(algorithm) && !query.mapped) return "needs buffers that all ranks can access (tutti_mem_alloc)";
   if (!algorithm.supports(query.problem)) {
@@ -42,8 +46,8 @@ std::string against_protocol(const Query& query, const Algorithm& algorithm, Pro
   if (!query.protocol.empty() && query.protocol != name(protocol)) return "another protocol is forced";
   if (protocol == Protocol::ll128 && query.thread_blocks == 0) return "GPUs only";
   if (protocol == Protocol::ll128 && query.protocol.empty()) return "not measured on GPUs yet";
-  if (is_mapped(algorithm) && protocol != Protocol::simple)
-    return "accesses buffers of other ranks, with " + std::string(name(Protocol::simple)) + " only";
+  if ((is_mapped(algorithm) || is_staged(algorithm)) && protocol != Protocol::simple)
+    return "accesses memory of other ranks, with " + std::string(name(Protocol::simple)) + " only";
   if (query.network && protocol != Protocol::simple)
     return name(Protocol::simple) + std::string(" is the only protocol between hosts");
   if (query.thread_blocks > 0 && query.compression != CompressionFormat::none && protocol != Protocol::simple)
@@ -98,12 +102,13 @@ void add_candidates(const Query& query, std::vector<Candidate>& found) {
 bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (query.thread_blocks == 0 || !algorithm.supports(query.problem)) return false;
   const bool compressed = query.compression != CompressionFormat::none;
-  if (compressed &&
-      (is_mapped(algorithm) || protocol != Protocol::simple || !algorithm.supports_compression(query.problem)))
+  if (compressed && (is_mapped(algorithm) || is_staged(algorithm) || protocol != Protocol::simple ||
+                     !algorithm.supports_compression(query.problem)))
     return false;
   if (!against_error(query, algorithm.cost_law(query.problem)).empty()) return false;
   const Choice choice = choose_for_gpus(query);
-  return choice.algorithm == algorithm.name() && choice.protocol == protocol && (query.mapped || !choice.mapped);
+  return choice.algorithm == algorithm.name() && choice.protocol == protocol && (query.mapped || !choice.mapped) &&
+         (query.ring.channels > 0 || !choice.staged);
 }
 
 }  // namespace
@@ -122,7 +127,8 @@ std::string ruled_out(const Query& query, const Algorithm& algorithm, Protocol p
   const CostLaw cost_law = algorithm.cost_law(query.problem);
   if (query.algorithm.empty() && !suits_hosts(cost_law.units, query.problem))
     return "numbers of ranks per host differ: a block would be cut into " + std::to_string(cost_law.units) + " parts";
-  const bool meshed = query.problem.collective == Collective::all_to_all || is_mapped(algorithm);
+  const bool meshed =
+      query.problem.collective == Collective::all_to_all || is_mapped(algorithm) || is_staged(algorithm);
   if (query.algorithm.empty() && !meshed && cost_law.peers > kMaxPeers)
     return "would need a connection between each pair of ranks";
   why = against_error(query, cost_law);

@@ -45,6 +45,7 @@ Choice choice_of(const Query& query, std::string_view algorithm, Protocol protoc
   Choice choice;
   choice.algorithm = algorithm;
   choice.mapped = algorithm.ends_with("_mapped");
+  choice.staged = algorithm.ends_with("_staged");
   choice.compression = query.compression;
   choice.protocol = protocol;
   choice.chunk_bytes = chunk_bytes(query, algorithm, protocol);

@@ -18,6 +18,15 @@ namespace tutti {
 
 inline constexpr std::string_view kProtocols[] = {"LL", "Simple", "LL128"};
 
+// Scratch of a rank that all ranks of its host access. Chunks use it in turn.
+struct StagingRing {
+  static constexpr std::uint64_t kPositionBytes = 128 * 1024;  // A chunk on one channel.
+  std::uint32_t channels = 0;                                  // 0: there is none.
+  std::uint32_t positions = 0;                                 // Chunks of a channel.
+
+  std::size_t bytes() const { return std::size_t{channels} * positions * kPositionBytes; }
+};
+
 struct Query {
   Problem problem;                // in_place is ignored, since ranks may differ in it. Groups: ranks per host.
   std::uint64_t block_bytes = 0;  // Bytes that one rank contributes or receives, in memory.
@@ -40,13 +49,15 @@ struct Query {
   std::uint32_t min_channels = 0, max_channels = 0;  // Bounds without such a request; 0: none.
   std::uint32_t lane_channels = 24;
   std::uint32_t orders = 1;
+  StagingRing ring;
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
   const Machine* machine = nullptr;               // Cost model of the machine; null: a typical one.
 };
 
 struct Choice {
   std::string_view algorithm;  // Name in the catalogue.
-  bool mapped = false;         // Accesses peers' memory.
+  bool mapped = false;         // Accesses peers' buffers.
+  bool staged = false;         // Accesses peers' scratch, in the staging ring.
   CompressionFormat compression = CompressionFormat::none;
   Protocol protocol = Protocol::simple;
   std::uint64_t chunk_bytes = 0;  // Maximum message size.

@@ -12,7 +12,14 @@ constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // Total bytes that a rank sends.
 constexpr std::uint64_t kMaxLlBytes = 64 * kKiB;     // Algorithms that send whole blocks to several ranks.
 constexpr std::uint64_t kMappedBytes = 64 * kKiB;    // Below, two flag rounds cost more than a copy.
-constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;    // Slot size of LL lanes.
+// Sizes at which two_shot_staged beats two_shot with Simple by the model of docs/design/gpu-data-path.md, for 8 GPUs
+// with NVLink.
+constexpr std::uint64_t kMinStagedBytes = 512 * kKiB;
+constexpr std::uint64_t kMaxStagedBytes = 4096 * kKiB;
+constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
+// Positions of the staging ring from which three stages run with the earliest one first.
+constexpr std::uint32_t kPositionsAhead = 3;
+constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Slot size of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
 constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
@@ -45,6 +52,22 @@ bool one_round_pays(const Query& query) {
   return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
 }
 
+// Maximum channels of an algorithm with lanes.
+std::uint32_t max_lane_channels(const Query& query) {
+  const std::uint32_t most = std::min(query.thread_blocks, query.lane_channels);
+  const std::uint32_t requested = query.channels != 0 ? query.channels : query.max_channels;
+  return requested != 0 ? std::min(most, requested) : most;
+}
+
+// Where ranks exchange parts of a block, or blocks, over NVLinks, LL is predicted to be faster as long as a channel's
+// message fits in one slot, even if it takes twice the predicted time.
+std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
+  if (!query.on_nvlinks || has_root(query.problem.collective)) return kMaxLlBytes;
+  const std::uint64_t slots = max_lane_channels(query) * kLlChunkBytes;
+  const std::uint64_t bytes = algorithm == "two_shot" ? slots * query.problem.ranks : algorithm == "direct" ? slots : 0;
+  return std::max(bytes, kMaxLlBytes);
+}
+
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.compression != CompressionFormat::none)
@@ -52,7 +75,11 @@ std::string_view all_reduce(const Query& query) {
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
-  return query.mapped ? "two_shot_mapped" : "two_shot";
+  if (query.mapped) return "two_shot_mapped";
+  const std::uint64_t least = std::max(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1);
+  const bool staged = query.ring.channels > 0 && query.protocol.empty() && ranks > 2 && ranks <= kFewRanks &&
+                      query.block_bytes >= least && query.block_bytes <= kMaxStagedBytes;
+  return staged ? "two_shot_staged" : "two_shot";
 }
 
 // If links connect only some pairs, messages between all ranks would share links, or use PCI.
@@ -89,28 +116,18 @@ std::string_view algorithm_for(const Query& query) {
   return "";
 }
 
-// Maximum channels of an algorithm with lanes.
-std::uint32_t max_lane_channels(const Query& query) {
-  const std::uint32_t most = std::min(query.thread_blocks, query.lane_channels);
-  const std::uint32_t requested = query.channels != 0 ? query.channels : query.max_channels;
-  return requested != 0 ? std::min(most, requested) : most;
-}
-
-// Where ranks exchange parts of a block, or blocks, over NVLinks, LL is predicted to be faster as long as a channel's
-// message fits in one slot, even if it takes twice the predicted time.
-std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
-  if (!query.on_nvlinks || has_root(query.problem.collective)) return kMaxLlBytes;
-  const std::uint64_t slots = max_lane_channels(query) * kLlChunkBytes;
-  const std::uint64_t bytes = algorithm == "two_shot" ? slots * query.problem.ranks : algorithm == "direct" ? slots : 0;
-  return std::max(bytes, kMaxLlBytes);
-}
-
 Protocol protocol_for(const Query& query, std::string_view algorithm) {
   if (query.protocol.empty() && (query.compression != CompressionFormat::none || algorithm.ends_with("_mapped")))
     return Protocol::simple;
   if (query.protocol.empty())
     return query.block_bytes <= max_ll_bytes(query, algorithm) ? Protocol::ll : Protocol::simple;
   return query.protocol == "LL" ? Protocol::ll : query.protocol == "LL128" ? Protocol::ll128 : Protocol::simple;
+}
+
+// Maximum channels of an algorithm by its memory.
+std::uint32_t most_channels(const Query& query, const Choice& choice) {
+  if (choice.mapped) return query.thread_blocks;
+  return choice.staged ? std::max(query.ring.channels, 1U) : query.lane_channels;
 }
 
 }  // namespace
@@ -128,7 +145,7 @@ void limit_channels(const Query& query, Choice& choice) {
     if (query.max_channels != 0) choice.channels = std::min(choice.channels, query.max_channels);
   }
   choice.channels = std::min(choice.channels, query.thread_blocks);
-  if (!choice.mapped) choice.channels = std::min(choice.channels, query.lane_channels);
+  if (!choice.mapped) choice.channels = std::min(choice.channels, most_channels(query, choice));
   // An equal number of channels per ring order, since all rings have the same bandwidth.
   const std::uint32_t orders = uses_rank_order(choice.algorithm) ? query.orders : 1;
   if (query.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
@@ -138,18 +155,26 @@ Choice choose_for_gpus(const Query& query) {
   Choice choice;
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
+  choice.staged = choice.algorithm.ends_with("_staged");
   choice.compression = query.compression;
-  choice.protocol = protocol_for(query, choice.algorithm);
+  choice.protocol = choice.staged ? Protocol::simple : protocol_for(query, choice.algorithm);
   const bool small = is_small(choice.protocol);
-  choice.chunk_bytes = choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
-                       : small                            ? kLlChunkBytes
-                                                          : kSimpleChunkBytes;
-  const std::uint64_t share = small && !choice.mapped ? kLlChannelBytes : kSimpleChannelBytes;
-  const std::uint64_t most = choice.mapped ? query.thread_blocks : std::min(query.thread_blocks, query.lane_channels);
+  choice.chunk_bytes = choice.staged                        ? StagingRing::kPositionBytes
+                       : choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
+                       : small                              ? kLlChunkBytes
+                                                            : kSimpleChunkBytes;
+  const std::uint64_t share = choice.staged             ? kStagedChannelBytes
+                              : small && !choice.mapped ? kLlChannelBytes
+                                                        : kSimpleChannelBytes;
+  const std::uint64_t most = std::min(query.thread_blocks, most_channels(query, choice));
   choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, most));
   limit_channels(query, choice);
   choice.loop.skew = 1;
   choice.loop.order = StageOrder::earliest_first;
+  if (!choice.staged) return choice;
+  // With few positions, stages must drain before they fill.
+  choice.loop.ring = query.ring.positions;
+  if (choice.loop.ring < kPositionsAhead) choice.loop.order = StageOrder::latest_first;
   return choice;
 }
 

@@ -303,8 +303,9 @@ TEST(CostLaws, CountRoundings) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     for (Rank n = 2; n <= 64; n += n < 9 ? 1 : 11) {
       const Problem problem{.collective = entry.collective, .ranks = n, .groups = {}};
-      const bool mapped = std::string_view(entry.algorithm->name()).ends_with("_mapped");
-      if (mapped || !entry.algorithm->supports(problem) || !entry.algorithm->supports_compression(problem)) continue;
+      if (accesses_peers(entry.algorithm->name()) || !entry.algorithm->supports(problem) ||
+          !entry.algorithm->supports_compression(problem))
+        continue;
       SCOPED_TRACE(cases::title(entry) + " of " + std::to_string(n));
       const double proved = verify(emit_plans(*entry.algorithm, problem), {}, Messages::rounded).value().rounded;
       const double reported = entry.algorithm->cost_law(problem).rounded;
@@ -342,8 +343,7 @@ TEST(CostLaws, AreUpperBounds_AcrossHosts) {
     for (const std::vector<Rank>& hosts : layouts) {
       const Rank ranks = std::accumulate(hosts.begin(), hosts.end(), Rank{0});
       const Problem problem{.collective = entry.collective, .ranks = ranks, .groups = {hosts}};
-      if (!entry.algorithm->supports(problem) || std::string_view(entry.algorithm->name()).ends_with("_mapped"))
-        continue;
+      if (!entry.algorithm->supports(problem) || accesses_peers(entry.algorithm->name())) continue;
       SCOPED_TRACE(cases::title(entry) + " of " + describe(problem));
       const std::vector<Plan> plans = emit_plans(*entry.algorithm, problem);
       const Count count = Count::of(plans);

@@ -20,7 +20,7 @@ TEST_P(Compression, IsWithinDocumentedError_AndIdenticalOnAllRanks) {
   OneOf cases(7, GetParam());
   for (Problem problem : problems_of(GetParam())) {
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
-      const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+      const bool mapped = accesses_peers(algorithm->name());
       if (mapped || !algorithm->supports(problem) || !algorithm->supports_compression(problem)) continue;
       for (const char* compression : {"bf16", "int8", "int8_b32", "fp8_e4m3", "int4"}) {
         for (const std::size_t count : {100, 130, 5000, 70'001}) {  // Less than a group of 128, and partial groups.

@@ -110,7 +110,7 @@ void expect_nothing_lost_by_any_algorithm(Communicators& ranks, const std::vecto
     Problem grouped = test_case.problem;
     grouped.groups = groups;
     for (const Algorithm* algorithm : catalogue(collective)) {
-      const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+      const bool mapped = accesses_peers(algorithm->name());
       if (mapped || !algorithm->supports(grouped) || !algorithm->supports_compression(grouped)) continue;
       unsigned seed = 0;
       for (const char* compression : {"int8", "int4", "fp8_e4m3"}) {
@@ -227,7 +227,7 @@ TEST(StochasticRounding, IsIdenticalOnAllRanks_WithAnyAlgorithm) {
     for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::broadcast}) {
       FeedbackCase test_case{.problem = {.collective = collective, .ranks = n, .root = 0, .groups = {}}, .count = 7001};
       for (const Algorithm* algorithm : catalogue(collective)) {
-        const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+        const bool mapped = accesses_peers(algorithm->name());
         if (mapped || !algorithm->supports(test_case.problem) || !algorithm->supports_compression(test_case.problem))
           continue;
         SCOPED_TRACE(describe(test_case.problem) + " by " + algorithm->name());
@@ -247,7 +247,7 @@ TEST(StochasticRounding, IsIdenticalOnAllRanks_For16BitTypes) {
   const Problem problem{.collective = Collective::all_reduce, .ranks = 4, .groups = {}};
   Communicators ranks = make_ranks(problem.ranks);
   for (const Algorithm* algorithm : catalogue(problem.collective)) {
-    const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+    const bool mapped = accesses_peers(algorithm->name());
     if (mapped || !algorithm->supports(problem) || !algorithm->supports_compression(problem)) continue;
     std::vector<std::vector<std::uint16_t>> values;
     std::mt19937 random(8);

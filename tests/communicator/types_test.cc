@@ -192,7 +192,7 @@ TEST_P(Types, AreReducedCorrectly_WithEveryAlgorithm) {
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
       for (const bool in_place : {false, true}) {
         problem.in_place = in_place;
-        if (!algorithm->supports(problem)) continue;
+        if (!algorithm->supports(problem) || std::string_view(algorithm->name()).ends_with("_staged")) continue;
         const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
         for (const char* protocol : {"LL", "Simple"}) {
           CommunicatorOptions options;

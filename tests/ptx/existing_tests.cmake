@@ -34,7 +34,7 @@ endforeach()
 tutti_on_stand_in(device.collectives LABEL ptx FILTER */cuda-*MoreShapesThanCached*:*UseLittleMemory*)  # Thousands of calls.
 tutti_on_stand_in(executor.cuda_fold LABEL ptx FILTER */float32:*/bfloat16:*/float8_e4m3)
 tutti_on_stand_in(executor.cuda_interpreter LABEL ptx
-                  FILTER *WithThreeRanks*/all_reduce_ring:*WithThreeRanks*/all_reduce_two_shot_mapped)
+                  FILTER *WithThreeRanks*/all_reduce_ring:*WithThreeRanks*/all_reduce_two_shot_*ed)
 
 # All cases.
 foreach(test executor.cuda_fold executor.cuda_interpreter compression.cuda_codec)

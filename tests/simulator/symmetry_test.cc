@@ -24,7 +24,7 @@ void compare(const Cluster& cluster, const Costs& costs, const Call& call, doubl
       if (!algorithm->supports(problem_on(network, collective))) continue;
       Limits limits;
       const Wanted wanted = {collective, algorithm->name()};
-      const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+      const bool mapped = accesses_peers(algorithm->name());
       if (mapped && cluster.hosts > 1) continue;
       const double apart = mapped || cluster.oversubscription > 1 ? kNear : close;
       const Outcome symmetric = simulated(network, costs, wanted, call, limits);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
+#include "src/plan/verify.h"
 #include "src/tuner/candidates.h"
 #include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
@@ -77,6 +78,60 @@ TEST(ChooseForGpus, ChoosesSimple_ForPeersMemory) {
   const Choice choice = choose(query).value();
   EXPECT_EQ(choice.algorithm, "two_shot_mapped");
   EXPECT_EQ(choice.protocol, Protocol::simple);
+}
+
+TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
+  Query query = query_on(Collective::all_reduce, 1 << 20);
+  EXPECT_EQ(chosen(query), "two_shot") << "there is no ring";
+  query.ring = {.channels = 16, .positions = 4};
+  const Choice choice = choose(query).value();
+  EXPECT_EQ(choice.algorithm, "two_shot_staged");
+  EXPECT_EQ(choice.channels, 16U);
+  EXPECT_EQ(choice.loop.ring, 4U);
+  EXPECT_EQ(choice.loop.order, StageOrder::earliest_first);
+  query.ring.positions = 2;
+  EXPECT_EQ(choose(query).value().loop.order, StageOrder::latest_first);
+  for (const std::uint64_t bytes : {256U << 10, 8U << 20}) {
+    query.block_bytes = bytes;
+    EXPECT_EQ(chosen(query), "two_shot") << bytes;
+  }
+  query.block_bytes = 1 << 20;
+  query.mapped = true;
+  EXPECT_EQ(chosen(query), "two_shot_mapped");
+  query.mapped = false;
+  query.protocol = "LL";
+  EXPECT_EQ(chosen(query), "two_shot") << "staging has no messages";
+  query.protocol = "";
+  query.compression = CompressionFormat::int8;
+  EXPECT_EQ(chosen(query), "two_shot");
+}
+
+// The loop with which the table runs staged algorithms can reuse as few positions as the ring has.
+TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
+  for (const Collective collective :
+       {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
+    Query query = query_on(collective, 1 << 20);
+    for (const Algorithm* algorithm : query.catalogue) {
+      if (!std::string_view(algorithm->name()).ends_with("_staged")) continue;
+      EXPECT_EQ(ruled_out(query, *algorithm, Protocol::simple),
+                "needs GPUs of one host that access each other's memory");
+      query.algorithm = algorithm->name();
+      for (const std::uint32_t positions : {2U, 3U, 4U}) {
+        query.ring = {.channels = 16, .positions = positions};
+        Loop loop = choose(query).value().loop;
+        loop.chunks = 16;
+        EXPECT_EQ(verify(emit_plans(*algorithm, query.problem), loop).status().message(), "") << positions;
+      }
+      query.ring = {};
+    }
+  }
+}
+
+TEST(Candidates, ExcludeStaging_OnHostMemory) {
+  Query query = query_on(Collective::all_reduce, 1 << 20);
+  query.thread_blocks = 0;
+  query.mapped = true;
+  EXPECT_EQ(ruled_out(query, *find(Collective::all_reduce, "two_shot_staged"), Protocol::simple), "GPUs only");
 }
 
 // A host's link carries each block once.

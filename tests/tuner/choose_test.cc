@@ -16,13 +16,13 @@ using test::query;
 constexpr Rank kRanks[] = {2, 3, 4, 5, 8, 9, 16, 64, 65, 128};
 constexpr std::uint64_t kSizes[] = {1, 8, 560, 561, 4096, 32768, 32769, 1 << 20, 1 << 28};
 
-bool works_in_peers_memory(const std::vector<Plan>& plans) {
+bool works_in_peers(const std::vector<Plan>& plans, Space space) {
   for (const Plan& plan : plans) {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       const Step step = plan.steps[i];
       for (const std::span<const Operand> side : {step.sources, step.targets}) {
         for (const Operand& operand : side) {
-          if (operand.is_memory() && operand.peer != plan.steps.self()) return true;
+          if (operand.space == space && operand.peer != plan.steps.self()) return true;
         }
       }
     }
@@ -223,8 +223,11 @@ TEST(Choose, KnowsAlgorithmsThatUseMappedMemory) {
   for (const cases::Entry& entry : cases::flat_entries()) {
     Query requested = query(entry.collective, 4, 1024);
     requested.algorithm = entry.algorithm->name();
-    const bool mapped = works_in_peers_memory(emit_plans(*entry.algorithm, requested.problem));
-    EXPECT_EQ(choose(requested).value().mapped, mapped) << cases::title(entry);
+    const Choice choice = choose(requested).value();
+    const std::vector<Plan> plans = emit_plans(*entry.algorithm, requested.problem);
+    EXPECT_EQ(choice.mapped, works_in_peers(plans, Space::input) || works_in_peers(plans, Space::output))
+        << cases::title(entry);
+    EXPECT_EQ(choice.staged, works_in_peers(plans, Space::scratch)) << cases::title(entry);
   }
 }
 

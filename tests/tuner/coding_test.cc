@@ -57,7 +57,7 @@ TEST(CompressionCost, MatchesPlans) {
           .collective = entry.collective, .ranks = std::accumulate(hosts.begin(), hosts.end(), Rank{0}), .groups = {}};
       if (hosts.size() > 1) problem.groups = {hosts};
       const Algorithm& algorithm = *entry.algorithm;
-      const bool mapped = std::string_view(algorithm.name()).ends_with("_mapped");
+      const bool mapped = accesses_peers(algorithm.name());
       if (mapped || !algorithm.supports(problem) || !algorithm.supports_compression(problem)) continue;
       SCOPED_TRACE(cases::title(entry) + " of " + describe(problem));
       std::vector<Plan> plans = emit_plans(algorithm, problem);

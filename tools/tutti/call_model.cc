@@ -15,8 +15,6 @@ namespace {
 // More ranks take minutes to simulate.
 constexpr Rank kMaxRanksExplained = 16384;
 
-bool accesses_peers(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
-
 // The parts of a simulated time, in the columns of predictions. They add up to the time.
 Prediction prediction_from(const simulator::Chain& chain) {
   Prediction parts{.launch_us = chain.launch,
@@ -39,7 +37,9 @@ bool CallModel::has_orders(const Algorithm& algorithm) const {
   return !orders_of(networks_.own, rings_, algorithm.name()).empty();
 }
 
-bool CallModel::can_map(const Algorithm& algorithm) const { return !accesses_peers(algorithm) || !spans_network(); }
+bool CallModel::can_map(const Algorithm& algorithm) const {
+  return !accesses_peers(algorithm.name()) || !spans_network();
+}
 
 bool CallModel::spans_network() const {
   const auto last = network().route(0, network().ranks() - 1);

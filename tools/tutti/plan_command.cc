@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <string>
@@ -7,6 +8,7 @@
 #include "src/plan/fuse.h"
 #include "src/plan/plan.h"
 #include "src/plan/print.h"
+#include "src/plan/verify.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/request.h"
@@ -15,10 +17,31 @@ namespace tutti::tool {
 
 namespace {
 
+constexpr Rank kMaxRanksOfRing = 16;  // The proof of more ranks takes long.
+
 Result<const Algorithm*> find_algorithm(const Request& request) {
   const Algorithm* algorithm = find(*request.collective, request.algorithm);
   if (algorithm == nullptr) return no_such_algorithm(request.algorithm, request.collective);
   return algorithm;
+}
+
+bool accesses_peers_scratch(const Plan& plan) {
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    for (const Operand& operand : plan.steps[i].sources) {
+      if (operand.space == Space::scratch && operand.peer != plan.steps.self()) return true;
+    }
+  }
+  return false;
+}
+
+// Prints after how many chunks scratch may be reused, if peers access it.
+void print_ring(const std::vector<Plan>& plans) {
+  if (std::none_of(plans.begin(), plans.end(), accesses_peers_scratch)) return;
+  Loop loop{.chunks = 16, .skew = 1, .order = StageOrder::latest_first};
+  const std::uint32_t latest = least_ring(plans, loop);
+  loop.order = StageOrder::earliest_first;
+  std::printf("chunks reuse scratch: ring of %u chunks (latest stage first) or %u (earliest stage first)\n", latest,
+              least_ring(plans, loop));
 }
 
 Status check_groups(const Algorithm& algorithm, const Problem& problem) {
@@ -54,6 +77,7 @@ Status plan_command(int argc, char** argv) {
   for (Rank rank = 0; rank < plans.size(); ++rank) {
     if (request.rank.value_or(rank) == rank) std::fputs(print(plans[rank]).c_str(), stdout);
   }
+  if (problem.ranks <= kMaxRanksOfRing) print_ring(plans);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "algorithms/catalogue.h"
 #include "src/compression/format.h"
 #include "src/tuner/choose.h"
 #include "tools/tutti/like_nccl.h"
@@ -52,7 +53,7 @@ Status check_of_algorithm(const SimulateRequest& request) {
   const std::string& algorithm = request.algorithm;
   if (algorithm.empty()) return {};
   const bool mapped = algorithm.ends_with("_mapped");
-  if (request.slots > 0 && (mapped || algorithm == kNvls))
+  if (request.slots > 0 && (accesses_peers(algorithm) || algorithm == kNvls))
     return invalid_argument("--slots: " + algorithm + " accesses memory of peers, without slots");
   if (request.chunk_bytes > 0 && mapped)
     return invalid_argument("--chunk: " + algorithm + " accesses memory of peers, without chunks");

@@ -33,8 +33,6 @@ constexpr std::size_t kMaxTracedRanks = 64;
 constexpr Rank kMaxRanksByProtocols = 1024;
 constexpr std::uint64_t kManyEvents = 30'000'000;  // Number of events above which a run is reported as long.
 
-bool is_mapped(const Algorithm& algorithm) { return std::string_view(algorithm.name()).ends_with("_mapped"); }
-
 class Simulations {
  public:
   Simulations(const SimulateRequest& request, const CallModel& model)
@@ -98,7 +96,8 @@ class Simulations {
 
   Status check_named(const Algorithm& algorithm) const {
     if (request_.like_nccl) TUTTI_CHECK_OK(check_nccl_has(algorithm.name(), request_.collective));
-    if (!is_mapped(algorithm) || request_.protocol.empty() || request_.protocol == name(Protocol::simple)) return {};
+    if (!accesses_peers(algorithm.name()) || request_.protocol.empty() || request_.protocol == name(Protocol::simple))
+      return {};
     return unsupported(std::string(algorithm.name()) + " accesses memory of peers, which does not support " +
                        request_.protocol + "; use " + name(Protocol::simple));
   }
@@ -260,7 +259,7 @@ class Simulations {
   }
 
   bool can_be_compressed(const Algorithm& algorithm) const {
-    return !is_mapped(algorithm) && algorithm.supports_compression(problem_);
+    return !accesses_peers(algorithm.name()) && algorithm.supports_compression(problem_);
   }
 
   // On GPUs compressed messages use Simple. An empty protocol is the tuner's choice.
@@ -277,7 +276,7 @@ class Simulations {
 
   Result<std::vector<std::string_view>> protocols(const Algorithm& algorithm, double bytes) const {
     using Names = std::vector<std::string_view>;
-    if (is_mapped(algorithm)) {
+    if (accesses_peers(algorithm.name())) {
       const bool suits = request_.protocol.empty() || request_.protocol == name(Protocol::simple);
       return suits ? Names{"Simple"} : Names{};
     }

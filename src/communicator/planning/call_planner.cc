@@ -41,7 +41,7 @@ std::string why_not_on_hosts(const Problem& problem, const RankMapping& rank_map
 Status check_rounding(const Query& query, const Choice& choice) {
   const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
   if (choice.compression == CompressionFormat::none || algorithm == nullptr) return {};
-  if (!choice.mapped && algorithm->supports_compression(query.problem)) return {};
+  if (!choice.mapped && !choice.staged && algorithm->supports_compression(query.problem)) return {};
   return unsupported("algorithm '" + std::string(choice.algorithm) + "' with compression format " +
                      name(choice.compression) + ": " + ruled_out(query, *algorithm, choice.protocol) +
                      "; do not force an algorithm, or set compression to raw");
@@ -50,6 +50,12 @@ Status check_rounding(const Query& query, const Choice& choice) {
 Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   Choice choice = TUTTI_TRY(choose(query));
   TUTTI_CHECK_OK(check_rounding(query, choice));
+  const bool has_ring = query.thread_blocks > 0 && query.ring.channels > 0;
+  if (choice.staged && query.problem.ranks > 1 && !has_ring) {
+    return unsupported("algorithm '" + std::string(choice.algorithm) +
+                       "' needs GPUs of one host that access each other's memory: take another, or leave the choice "
+                       "open");
+  }
   if (!choice.mapped || query.mapped) return choice;
   const char* const why = call.reduction == Reduction::pre_mul_sum
                               ? "' reads the peers' buffers, but does not apply their factors of a pre-multiplied sum"
@@ -122,7 +128,7 @@ Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen
   const bool apart = corrects && input_blocks(problem, rank_) != output_blocks(problem, rank_);
   const bool copies_input = in_place && (apart || !algorithm->supports(problem));
   if (copies_input) problem.in_place = false;
-  const bool pipelined = message_bytes(chosen.query, choice.compression) > choice.chunk_bytes;
+  const bool pipelined = choice.staged || message_bytes(chosen.query, choice.compression) > choice.chunk_bytes;
   return PlannedCall{.key = {problem, algorithm, choice.protocol, pipelined, choice.compression},
                      .in_place = in_place,
                      .copies_input = copies_input,

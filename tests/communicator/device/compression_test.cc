@@ -105,7 +105,7 @@ std::vector<CompressedCall> compressed_calls(Rank ranks, std::mt19937_64& random
     Problem problem{.collective = static_cast<Collective>(c), .ranks = ranks, .groups = {}};
     if (has_root(problem.collective)) problem.root = static_cast<Rank>(random() % ranks);
     for (const Algorithm* algorithm : catalogue(problem.collective)) {
-      const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
+      const bool mapped = accesses_peers(algorithm->name());
       if (mapped || !algorithm->supports(problem) || !algorithm->supports_compression(problem)) continue;
       // Takes a third of the formats. Other numbers of ranks take the others.
       for (std::uint32_t f = 1 + (ranks + turns++) % 3; f < kCompressionFormats; f += 3) {

@@ -34,8 +34,8 @@ class Turns {
  public:
   Turns(Collective collective, Rank ranks, bool in_one_process, std::uint32_t first) : turn_(first) {
     for (const Algorithm* algorithm : catalogue(collective)) {
-      const bool mapped = std::string_view(algorithm->name()).ends_with("_mapped");
-      if ((mapped && (!in_one_process || over_network())) ||
+      const bool staged = std::string_view(algorithm->name()).ends_with("_staged");
+      if ((accesses_peers(algorithm->name()) && (staged || !in_one_process || over_network())) ||
           !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
         continue;
       algorithms_.push_back(algorithm->name());
