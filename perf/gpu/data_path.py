@@ -54,11 +54,12 @@ def lanes_with_roles(size):
     return pipelined(size, pieces, 512 * KIB, (LANES_US, rest, P2P, STORE, 5.25))
 
 
-def staged(size, crossings, rate, blocks, per_block):
+def staged(size, crossings, rate, blocks, per_block, copies=2):
+    """copies: steps, one after the other, in which a block copies a piece in and out."""
     several = size > blocks * per_block * 64 * KIB
 
     def cycle(piece):
-        return 2 * (LOAD_US + piece / COPY) + (FENCE_US + 2 * FLAG_US if several else 0)
+        return copies * LOAD_US + 2 * piece / COPY + (FENCE_US + 2 * FLAG_US if several else 0)
 
     return pipelined(size, blocks * per_block, 64 * KIB, (SWITCH_US + OWN_US, cycle, crossings, rate, 6))
 

@@ -49,7 +49,7 @@ struct Query {
   std::uint32_t min_channels = 0, max_channels = 0;  // Bounds without such a request; 0: none.
   std::uint32_t lane_channels = 24;
   std::uint32_t orders = 1;
-  StagingRing ring;
+  StagingRing ring = {};
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
   const Machine* machine = nullptr;               // Cost model of the machine; null: a typical one.
 };

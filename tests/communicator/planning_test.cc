@@ -25,7 +25,7 @@ TEST_P(PlannedCall, OverlapsChunks_InPlaceAndOutOfPlace) {
   for (Rank n = 2; n <= 16; ++n) {
     for (const Problem& problem : cases::problems(GetParam(), n)) {
       if (!some.takes()) continue;
-      const auto proved = prove_plans(*GetParam().algorithm, problem, true, kSlots);
+      const auto proved = prove_plans(*GetParam().algorithm, problem, loop_of(true, kSlots));
       ASSERT_TRUE(proved.ok()) << describe(problem);
       EXPECT_TRUE(proved.value().overlaps) << describe(problem);
     }
@@ -62,7 +62,7 @@ TEST(PlannedCallAcrossHosts, OverlapsChunks) {
     for (const std::vector<Rank>& hosts : kHosts) {
       const Problem problem = problem_on(entry.collective, hosts);
       if (!entry.algorithm->supports(problem)) continue;
-      const auto proved = prove_plans(*entry.algorithm, problem, true, kSlots);
+      const auto proved = prove_plans(*entry.algorithm, problem, loop_of(true, kSlots));
       ASSERT_TRUE(proved.ok()) << cases::title(entry) << " " << describe(problem);
       EXPECT_TRUE(proved.value().overlaps) << cases::title(entry) << " " << describe(problem);
     }
@@ -207,7 +207,7 @@ TEST(PlannedCallAcrossHosts, KeepsLinksAndRanksBusyTogether) {
   constexpr std::uint32_t kChunks = 32;
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {4, 4}, {2, 2, 2}, {2, 2, 2, 2}}) {
     const Problem problem = problem_on(Collective::all_reduce, hosts);
-    const auto proved = prove_plans(*find(Collective::all_reduce, "hierarchical"), problem, true, kSlots);
+    const auto proved = prove_plans(*find(Collective::all_reduce, "hierarchical"), problem, loop_of(true, kSlots));
     ASSERT_TRUE(proved.ok());
     const std::vector<Plan>& plans = proved.value().plans;
     const Loop overlapping = {.chunks = kChunks, .skew = loop_of(proved.value().overlaps, kSlots).skew};

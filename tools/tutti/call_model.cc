@@ -53,6 +53,12 @@ std::uint32_t CallModel::lane_channels() const {
   return budget_for({.local = near - 1, .remote = network().ranks() - near}).channels;
 }
 
+StagingRing CallModel::ring() const {
+  const auto last = network().route(0, network().ranks() - 1);
+  if (!on_devices_ || !last.ok() || last.value().links != LinkClass::nvlink) return {};
+  return budget_for({.local = network().ranks() - 1}).ring;
+}
+
 Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, const Problem& problem,
                                                  simulator::Limits limits) const {
   const bool knows_hosts = wants_hosts(algorithm, problem.collective);
@@ -71,6 +77,7 @@ Query CallModel::query_of(const Problem& problem, double bytes) const {
   query.only_rings = rings_.only_rings;
   query.on_nvlinks = on_nvlinks();
   query.lane_channels = lane_channels();
+  query.ring = ring();
   return query;
 }
 

@@ -35,6 +35,8 @@ class CallModel {
   bool on_nvlinks() const;
   // Maximum channels with lanes of a communicator of these ranks on GPUs.
   std::uint32_t lane_channels() const;
+  // Staging ring of such a communicator.
+  StagingRing ring() const;
   bool has_orders(const Algorithm& algorithm) const;
   // True if some ranks communicate over the network between hosts.
   bool spans_network() const;

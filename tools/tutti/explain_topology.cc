@@ -53,6 +53,7 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   query.only_rings = model.only_rings();
   query.on_nvlinks = model.on_nvlinks();
   query.lane_channels = model.lane_channels();
+  query.ring = model.ring();
   query.network = model.spans_network();
   return KnownTopology{std::move(model), std::move(machine), std::move(links)};
 }

@@ -85,7 +85,8 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
   Launch launch;
   launch.channels = choice.channels;
   TUTTI_CHECK_OK(cut_call(call, choice, plan->limits, ranks_, launch, choice.compression));
-  prepared->scratch_bytes = plan->scratch_units == 0
+  if (choice.loop.ring > 0) prepared->ring = TUTTI_TRY(peers_.ring(self_));
+  prepared->scratch_bytes = plan->scratch_units == 0 || choice.loop.ring > 0
                                 ? 0
                                 : round_up((plan->scratch_units / plan->limits.units + 1) * block_bytes, kPackGranule);
   FoldTask& task = prepared->entry.call.task;
@@ -121,9 +122,12 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   std::vector<std::byte> bytes = join_images(std::move(images));
   const std::size_t images_bytes = bytes.size();
   std::uint32_t thread_block_bytes = 0;
-  for (std::size_t at = 0; at < images_bytes; at += images_bytes / programs.size())
-    thread_block_bytes =
-        std::max(thread_block_bytes, ChannelLayout(*reinterpret_cast<const Image*>(bytes.data() + at)).bytes);
+  bool accesses_scratch = false;
+  for (std::size_t at = 0; at < images_bytes; at += images_bytes / programs.size()) {
+    const auto& image = *reinterpret_cast<const Image*>(bytes.data() + at);
+    thread_block_bytes = std::max(thread_block_bytes, ChannelLayout(image).bytes);
+    accesses_scratch = accesses_scratch || image.accesses_scratch != 0;
+  }
   const std::vector<LaneState*> ends = TUTTI_TRY(links_.upload_ends(ends_of, launch.channels));
   const auto* table = reinterpret_cast<const std::byte*>(ends.data());
   bytes.insert(bytes.end(), table, table + ends.size() * sizeof(LaneState*));
@@ -136,7 +140,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   entry.call.images = static_cast<std::uint32_t>(programs.size());
   entry.call.image_bytes = static_cast<std::uint32_t>(images_bytes / programs.size());
   entry.call.lanes = static_cast<std::uint32_t>(ends.size() / launch.channels);
-  if (execution.accesses_peers) entry.call.exchange = exchange_;
+  if (execution.accesses_peers || accesses_scratch) entry.call.exchange = exchange_;
   entry.call.rank = self_;
   prepared.thread_block_bytes = thread_block_bytes;
   if (prepared.thread_block_bytes <= peers_.own_memory().device().traits().thread_block_bytes) return {};

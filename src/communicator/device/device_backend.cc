@@ -48,14 +48,15 @@ CommunicatorOptions message_options(const CommunicatorOptions& options) {
 
 }  // namespace
 
-// Prepares a communicator whose ranks have met. Reserves memory for lanes that peers in this process write: CUDA
-// maps new memory into the other devices, and may wait for kernels there that wait for this rank. Ranks on one device
-// access buffers directly and use few lanes. No effect if the communicator is already prepared.
+// Prepares a communicator whose ranks have met. Reserves memory for lanes that peers in this process write, and for the
+// staging ring: CUDA maps new memory into the other devices, and may wait for kernels there that wait for this rank.
+// Ranks on one device access buffers directly and use few lanes. No effect if the communicator is already prepared.
 Status DeviceBackend::set_up_device() {
   if (reports_ != nullptr) return {};
   const std::size_t writers = peers_.writers_in_process();
   std::size_t reserved = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
                                                 : std::min(writers * peers_.lanes().lanes_bytes(), kMaxInProcess);
+  if (!peers_.has_other_processes()) reserved += peers_.ring().bytes();
   if (preparer_.autotuning() != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));

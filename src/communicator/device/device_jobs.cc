@@ -58,6 +58,7 @@ Result<DeviceJob> DeviceJobs::job_of(PreparedDeviceCall& prepared, const Call& c
     entry.input_window = kNotShown;  // Peers of calls in place access this rank's output.
     entry.self.input = entry.self.scratch + prepared.scratch_bytes;
   }
+  if (prepared.ring != nullptr) entry.self.scratch = prepared.ring;
   if (prepared.copied_bytes > 0 && !prepared.corrects) {
     job.copy_to = entry.self.input;
     job.copy_from = call.input;

@@ -14,6 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr std::uint32_t kWordGranule = kWordData;
+constexpr std::uint32_t kEnoughChunks = 16;  // The verifier decides for more chunks, with any staging ring.
 
 Rank position_in(const RankMapping& rank_mapping, Rank rank) {
   const auto found = std::find(rank_mapping.order.begin(), rank_mapping.order.end(), rank);
@@ -51,18 +52,27 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
   const Protocol protocol = choice.mapped ? Protocol::simple : key.protocol;
   auto connected = std::make_unique<DevicePlan>();
   connected->key = key;
-  connected->runs = runs_of(key, choice.mapped || peers_.ranks() == 1 ? "" : name(key.protocol));
+  connected->runs = runs_of(key, accesses_peers(algorithm.name()) || peers_.ranks() == 1 ? "" : name(key.protocol));
   connected->limits = {.algorithm = algorithm.name(),
                        .slot_bytes = choice.mapped ? 0 : slot_data(links_.slots(), protocol),
                        .granule_bytes = protocol == Protocol::ll ? kWordGranule : kPackGranule,
                        .overlaps = true,
                        .balanced = true};
+  Loop loop = loop_of(key.pipelined, kSlotsAhead);
+  if (choice.loop.ring > 0) {
+    connected->limits.slot_bytes = StagingRing::kPositionBytes;
+    connected->limits.longest_units = algorithm.shape(key.problem).scratch;
+    connected->limits.balanced = false;
+    loop.chunks = kEnoughChunks;
+    loop.order = choice.loop.order;
+    loop.ring = choice.loop.ring;
+  }
   std::optional<Problem> requested;
   ProvedPlans proved;
   for (const RankMapping& rank_mapping : chooser_.rank_orders_of(algorithm, key.problem)) {
     const Problem problem = logical(rank_mapping, key.problem);
     if (problem != requested) {
-      proved = TUTTI_TRY(prove_plans(algorithm, problem, key.pipelined, kSlotsAhead, {},
+      proved = TUTTI_TRY(prove_plans(algorithm, problem, loop, {},
                                      key.compression == CompressionFormat::none ? Messages::exact : Messages::rounded));
       TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
       requested = problem;

@@ -14,6 +14,7 @@ namespace {
 constexpr std::uint64_t kMaxScratchBytes = 1 << 20;
 
 std::uint64_t scratch_bytes(const Algorithm& algorithm, const Query& query) {
+  if (accesses_peers(algorithm.name())) return 0;  // Scratch in the staging ring exists.
   const Shape shape = algorithm.shape(query.problem);
   return shape.scratch == 0 ? 0 : (shape.scratch / shape.units + 1) * query.block_bytes;
 }
@@ -140,6 +141,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .max_channels = options.max_channels,
                .lane_channels = peers_.lanes().channels,
                .orders = static_cast<std::uint32_t>(rings_.each.size()),
+               .ring = peers_.ring(),
                .catalogue = catalogue(problem.collective),
                .machine = &machine_};
 }

@@ -18,7 +18,7 @@ struct PreparedDeviceCall {
 
   const ReportedRuns& runs;  // Messages report nothing.
   bool corrects = false;     // Adds the residual to the input and rounds the sum.
-  bool mapped = false;       // Accesses peers' memory.
+  bool mapped = false;       // Accesses peers' buffers.
   CallRecord record;         // Not used by messages.
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
@@ -27,6 +27,7 @@ struct PreparedDeviceCall {
   std::byte* workspace = nullptr;
   std::size_t workspace_bytes = 0;
   std::size_t scratch_bytes = 0;
+  std::byte* ring = nullptr;     // The staging ring, if it is the scratch of the call.
   std::size_t copied_bytes = 0;  // Bytes of a copy that it reads instead of the caller's input.
   std::uint64_t latest = 0;      // Number of the last call that used it.
   bool replayed = false;         // By a graph.

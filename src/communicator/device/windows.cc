@@ -29,19 +29,26 @@ Result<const AddressExchange*> DeviceWindows::make_exchange(const KernelReports&
   RankDeviceMemory& own = peers_.own_memory();
   const Rank ranks = peers_.ranks();
   std::vector<AddressRecord*> records;
-  for (Rank rank = 0; rank < ranks; ++rank) records.push_back(TUTTI_TRY(peers_.records(rank)));
+  std::vector<std::byte*> rings(ranks);
+  for (Rank rank = 0; rank < ranks; ++rank) {
+    records.push_back(TUTTI_TRY(peers_.records(rank)));
+    if (peers_.ring().channels > 0) rings[rank] = TUTTI_TRY(peers_.ring(rank));
+  }
   const std::size_t records_at = round_up(sizeof(AddressExchange), 16);
   const std::size_t counts_at = records_at + round_up(records.size() * sizeof(AddressRecord*), 16);
-  const std::size_t windows_at = counts_at + kMaxChannels * sizeof(std::uint64_t);
+  const std::size_t rings_at = counts_at + kMaxChannels * sizeof(std::uint64_t);
+  const std::size_t windows_at = rings_at + round_up(rings.size() * sizeof(std::byte*), 16);
   std::byte* memory = TUTTI_TRY(own.allocate(windows_at + std::size_t{kMaxWindows} * ranks * sizeof(WindowPart)));
   parts_ = reinterpret_cast<WindowPart*>(memory + windows_at);
   const AddressExchange exchange = {.records = reinterpret_cast<AddressRecord* const*>(memory + records_at),
                                     .counts = reinterpret_cast<std::uint64_t*>(memory + counts_at),
                                     .windows = parts_,
                                     .remote_accesses = reports.remote_accesses_on_device(control_.rank()),
-                                    .failed = reports.failed_on_device()};
+                                    .failed = reports.failed_on_device(),
+                                    .scratch = reinterpret_cast<std::byte* const*>(memory + rings_at)};
   TUTTI_CHECK_OK(own.device().upload(memory, std::as_bytes(std::span(&exchange, 1))));
   TUTTI_CHECK_OK(own.device().upload(memory + records_at, std::as_bytes(std::span(records))));
+  TUTTI_CHECK_OK(own.device().upload(memory + rings_at, std::as_bytes(std::span(rings))));
   const std::vector<WindowPart> addresses(peers_.on_one_device() ? ranks : 0, kWholeMemory);
   TUTTI_CHECK_OK(own.device().upload(memory + windows_at, std::as_bytes(std::span(addresses))));
   return reinterpret_cast<const AddressExchange*>(memory);

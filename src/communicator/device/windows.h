@@ -39,8 +39,8 @@ class DeviceWindows {
   DeviceWindows(Communicator& control, const PeerSet& peers) : control_(control), peers_(peers) {}
 
   // Allocates the device memory in which thread blocks of different ranks exchange addresses, for plans that access
-  // peers' memory, with the table of windows. Called once, before the first window. The memory lives as long as the
-  // rank's device memory.
+  // peers' memory, with the tables of staging rings and windows. Called once, before the first window. The memory lives
+  // as long as the rank's device memory.
   Result<const AddressExchange*> make_exchange(const KernelReports& reports);
 
   // Collective: registers `own` as this rank's buffer of a new window. Returns 0 on all ranks if any rank cannot share

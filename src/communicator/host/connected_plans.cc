@@ -42,7 +42,7 @@ Result<ConnectedPlan*> ConnectedPlans::plan(const PlanKey& key) {
   const bool rounds = key.compression != CompressionFormat::none;
   const bool by_domains = !key.problem.groups.empty() && key.problem.groups == by_domains_.groups;
   const ProvedPlans proved =
-      TUTTI_TRY(prove_plans(*key.algorithm, key.problem, key.pipelined, kSimpleSlots,
+      TUTTI_TRY(prove_plans(*key.algorithm, key.problem, loop_of(key.pipelined, kSimpleSlots),
                             by_domains ? by_domains_ : rank_mapping_, rounds ? Messages::rounded : Messages::exact));
   auto connected = std::make_unique<ConnectedPlan>();
   connected->key = key;

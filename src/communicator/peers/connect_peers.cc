@@ -101,8 +101,10 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
       budget_for(peers_in(set.front().hosts_), mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
   const bool one_host = members.front()->on_one_host();
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); })) {
-    if (!further) return {};
-    for (PeerSet& each : set) each.budget_ = {.slots = budget.slots, .channels = budget.channels};
+    for (PeerSet& each : set) {
+      if (further) each.budget_ = {.slots = budget.slots, .channels = budget.channels};
+      each.budget_.ring = budget.ring;
+    }
     return {};
   }
   std::vector<File> files(set.size());
@@ -111,7 +113,7 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
     set[i].find_other_processes(all[i]);
     if (set[i].other_processes_.empty()) continue;
     const std::size_t bytes = set[i].exported_bytes();
-    const auto share = set[i].own_memory().allocate_exported_lanes(bytes, files[i]);
+    const auto share = set[i].own_memory().allocate_exported_lanes(bytes, files[i], budget.ring.bytes());
     own[i][0].failed = share.ok() ? 0 : 1;
     if (share.ok()) own[i][0].exported = share.value();
   }

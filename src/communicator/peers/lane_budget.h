@@ -10,6 +10,7 @@
 #include "src/communicator/call/hosts.h"
 #include "src/communicator/planning/lane_specs.h"
 #include "src/plan/plan.h"
+#include "src/tuner/choose.h"
 
 namespace tutti {
 
@@ -37,6 +38,7 @@ struct LaneBudget {
   std::uint32_t channels = kMaxLaneChannels;                // Maximum channels with lanes.
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
+  StagingRing ring = {};  // Each rank has one. A further communicator has a smaller one.
 
   // Bytes of all lanes from one rank to another of its host.
   std::size_t lanes_bytes() const;

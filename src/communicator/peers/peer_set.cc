@@ -122,6 +122,11 @@ Result<AddressRecord*> PeerSet::records(Rank rank) const {
   return memories_[rank]->records();
 }
 
+Result<std::byte*> PeerSet::ring(Rank rank) const {
+  if (memories_[rank] == nullptr) return opened_[rank] + exported_bytes() + kRecordsBytes;
+  return memories_[rank]->ring(budget_.ring.bytes());
+}
+
 Result<LanePair> PeerSet::lane(const LaneSpec& spec) {
   if (routes_.between(spec.writer, spec.reader) == LanePlacement::same_process)
     return memories_[spec.reader]->lane(spec);

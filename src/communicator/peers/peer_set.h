@@ -34,6 +34,9 @@ class PeerSet {
   // Returns the records in which `rank` announces the buffers of its calls.
   Result<AddressRecord*> records(Rank rank) const;
 
+  // Returns the staging ring of `rank`, at its address for this rank's device. The rank must have one.
+  Result<std::byte*> ring(Rank rank) const;
+
   // Closes memory of other processes. No call may follow.
   void release_all();
 
@@ -75,6 +78,9 @@ class PeerSet {
   std::uint32_t thread_blocks() const { return thread_blocks_; }
   // Sizes of lanes. The same on all ranks.
   const LaneBudget& lanes() const { return budget_; }
+  // The staging ring that each rank has; none unless NVLink connects all ranks, or they share GPUs. Ranks on one device
+  // access buffers instead. The same on all ranks.
+  StagingRing ring() const { return keeps_lines_whole_ && !one_device_ && !network() ? budget_.ring : StagingRing(); }
   // Number that the ranks of one communicator in this process have in common.
   std::uint64_t family() const { return family_; }
 
@@ -127,7 +133,7 @@ class PeerSet {
   std::vector<PairLanes> to_, from_;     // By rank, for lanes that are not in the memory of a rank of this process.
   std::vector<File> files_;              // By rank: file descriptors of other processes' memory, until it is opened.
   std::vector<std::byte*> opened_;       // By rank: opened memory of other processes; null: none.
-  std::vector<AddressRecord*> records_;  // By rank: records in this memory.
+  std::vector<AddressRecord*> records_;  // By rank: records in this memory. The staging ring follows.
   // Lanes between devices that cannot access each other. The ranks of a host share the segment, and each maps the pages
   // of its own pairs.
   std::unique_ptr<MappedSegment> in_host_;

@@ -80,17 +80,18 @@ void RankDeviceMemory::retain_exported_lanes() {
 void RankDeviceMemory::free_exported_lanes() {
   const std::lock_guard lock(mutex_);
   if (exported_ != nullptr) device_->recycle(std::exchange(exported_, nullptr));
-  if (exported_bytes_ != 0) records_ = nullptr;  // The records were among the exported lanes.
+  if (exported_bytes_ != 0) records_ = nullptr, ring_ = nullptr;  // They were behind the exported lanes.
   exported_bytes_ = 0;
 }
 
 // A separate allocation, because other processes open all of it.
-Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes, File& file) {
-  std::byte* memory = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes));
+Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes, File& file, std::size_t ring_bytes) {
+  std::byte* memory = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes + ring_bytes));
   const std::lock_guard lock(mutex_);
   exported_ = memory;
-  exported_bytes_ = bytes + kRecordsBytes;
+  exported_bytes_ = bytes + kRecordsBytes + ring_bytes;
   records_ = reinterpret_cast<AddressRecord*>(exported_ + bytes);
+  if (ring_bytes > 0) ring_ = exported_ + bytes + kRecordsBytes;
   return device_->share_of(exported_, exported_bytes_, file);
 }
 
@@ -109,6 +110,12 @@ Result<AddressRecord*> RankDeviceMemory::records() {
     records_ = reinterpret_cast<AddressRecord*>(memory);
   }
   return records_;
+}
+
+Result<std::byte*> RankDeviceMemory::ring(std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  if (ring_ == nullptr) ring_ = TUTTI_TRY(cut(bytes));
+  return ring_;
 }
 
 std::size_t RankDeviceMemory::bytes() const {

@@ -1,6 +1,6 @@
 // Device memory of one rank: a suballocator, and in its memory what peers use: lanes that the rank reads, and its
-// address records. Direct allocations are slow and large, and freeing them waits for the device. Peers in the same
-// process find the memory by number.
+// address records, and its staging ring. Direct allocations are slow and large, and freeing them waits for the device.
+// Peers in the same process find the memory by number.
 #pragma once
 
 #include <array>
@@ -44,9 +44,11 @@ class RankDeviceMemory {
   Result<LanePair> lane(const LaneSpec& spec);
   // Returns an array of kMaxChannels records per parity of the exchange: [channel * 2 + sequence % 2].
   Result<AddressRecord*> records();
-  // Allocates lanes for writers in other processes, followed by the records. Returns how to open them; see
-  // Device::share_of().
-  Result<DeviceShare> allocate_exported_lanes(std::size_t bytes, File& file);
+  // Returns the staging ring, of the same size at each call.
+  Result<std::byte*> ring(std::size_t bytes);
+  // Allocates lanes for writers in other processes, followed by the records and the staging ring. Returns how to open
+  // them; see Device::share_of().
+  Result<DeviceShare> allocate_exported_lanes(std::size_t bytes, File& file, std::size_t ring_bytes = 0);
   std::byte* exported_lanes() const { return exported_; }
   // Keeps the exported lanes allocated after a failure: calls of peers that begin later may still write to them.
   void retain_exported_lanes();
@@ -86,6 +88,7 @@ class RankDeviceMemory {
   std::array<std::vector<Retired>, kClasses> retired_;
   std::map<LaneSpec, LanePair> lanes_;
   AddressRecord* records_ = nullptr;
+  std::byte* ring_ = nullptr;
   std::byte* exported_ = nullptr;
   std::size_t exported_bytes_ = 0;
 };

@@ -27,11 +27,11 @@ std::uint64_t chunks_for(std::uint64_t unit_bytes, std::uint32_t longest, std::u
 }
 
 // Verifies the plans. If overlapping chunks need more slots than there are, chunks do not overlap.
-Status prove(ProvedPlans& proved, std::uint32_t slots, Messages messages) {
-  auto proof = verify(proved.plans, loop_of(proved.overlaps, slots), messages);
-  if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop_of(true, slots))) {
+Status prove(ProvedPlans& proved, const Loop& loop, Messages messages) {
+  auto proof = verify(proved.plans, loop, messages);
+  if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop)) {
     proved.overlaps = false;
-    proof = verify(proved.plans, loop_of(false, slots), messages);
+    proof = verify(proved.plans, loop_of(false, loop.slots), messages);
   }
   if (proof.ok()) proved.balanced = proof.value().balanced;
   return std::move(proof).status();
@@ -160,16 +160,16 @@ Loop loop_of(bool overlaps, std::uint32_t slots) {
   return {.chunks = chunks, .skew = overlaps ? 1U : 0U, .order = StageOrder::earliest_first, .slots = slots};
 }
 
-Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
+Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, const Loop& loop,
                                 const RankMapping& rank_mapping, Messages messages) {
   ProvedPlans proved;
   proved.plans = emit_plans(algorithm, logical(rank_mapping, problem));
   for (Plan& plan : proved.plans) fuse(plan);
   fuse_stages(proved.plans);
-  proved.overlaps = pipelined;  // Verification clears this if lanes have too few slots.
+  proved.overlaps = loop.skew > 0;  // Verification clears this if lanes have too few slots.
   if (problem.ranks <= kAlwaysVerified || config().verify)
-    TUTTI_CHECK_OK(prove(proved, slots, messages)
-                       .during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
+    TUTTI_CHECK_OK(
+        prove(proved, loop, messages).during("proving " + std::string(algorithm.name()) + " for " + describe(problem)));
   proved.plans = map_ranks(rank_mapping, problem, std::move(proved.plans));
   return proved;
 }
@@ -218,6 +218,7 @@ Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits
   launch.loop = choice.loop;
   launch.loop.chunks = static_cast<std::uint32_t>(chunks);
   launch.loop.skew = limits.overlaps && chunks > 1 ? choice.loop.skew : 0;
+  launch.ring_elements = part_bytes / bytes * group;
   launch.cut = {.units = limits.units,
                 .parts = static_cast<std::uint32_t>(parts),
                 .granule = static_cast<std::uint16_t>(granule / bytes * group),

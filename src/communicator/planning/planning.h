@@ -79,9 +79,9 @@ struct ProvedPlans {
 // number.
 Loop loop_of(bool overlaps, std::uint32_t slots);
 
-// Emits, fuses and verifies the plans of an algorithm. `pipelined`: chunks may overlap, on lanes with `slots` slots.
-// With few ranks, or with TUTTI_VERIFY, each plan is verified again for its logical ranks.
-Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, bool pipelined, std::uint32_t slots,
+// Emits, fuses and verifies the plans of an algorithm for a loop. Chunks do not overlap if the loop lacks slots for
+// that. With few ranks, or with TUTTI_VERIFY, each plan is verified again for its logical ranks.
+Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& problem, const Loop& loop,
                                 const RankMapping& rank_mapping = {}, Messages messages = Messages::exact);
 
 // Requested compression of a call's messages. It is the format of the options if that is smaller than the elements, or

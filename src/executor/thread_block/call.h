@@ -74,7 +74,7 @@ struct KernelCall {
   std::uint32_t image_bytes = 0;  // Per image.
   std::uint32_t lanes = 0;        // Lane ends of each channel; null ends are unused.
   union {
-    const AddressExchange* exchange = nullptr;  // If the plan names peers' memory, else null.
+    const AddressExchange* exchange = nullptr;  // If the plan accesses peers' buffers or scratch, else null.
     const KernelRounding* rounding;             // If messages are compressed; null: round to nearest.
   };
   std::byte* workspace = nullptr;                     // channel_bytes() per channel. Null: shared memory suffices.

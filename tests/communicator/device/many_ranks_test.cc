@@ -38,6 +38,9 @@ TEST(LaneBudget, IsSmaller_ForFurtherCommunicators) {
     const LaneBudget in_host = budget_for(peers, kPageBytes, LaneLimit::in_host_memory);
     EXPECT_LE(in_host.bytes, further.bytes) << ranks;
     EXPECT_LE(in_host.channels, 8U) << ranks;
+    EXPECT_EQ(first.ring.bytes(), 12 * kMiB) << ranks;
+    EXPECT_EQ(further.ring.bytes(), 4 * kMiB) << ranks;
+    EXPECT_EQ(in_host.ring.bytes(), 0U) << ranks;
   }
   EXPECT_GE(budget_for({.local = 7}, kPageBytes, LaneLimit::small).channels, 6U);
 }
@@ -237,7 +240,8 @@ std::string make_further_communicators(DeviceRanks& own, Rank first) {
     auto part = own[0].split(0, 0, whole.options());
     if (!part.ok()) return std::move(part).status().message();
     DeviceBackend& backend = *part.value()->on_device();
-    if (backend.device_bytes() > kSmallLaneBytes + 4 * kMiB) return "a further communicator has large lanes";
+    if (backend.device_bytes() > kSmallLaneBytes + backend.peers().lanes().ring.bytes() + 4 * kMiB)
+      return "a further communicator has large lanes";
     if (backend.peers().lanes().channels >= own.backend(0).peers().lanes().channels) return "it has as many channels";
   }
   return run_long_and_short(own, first, 8);

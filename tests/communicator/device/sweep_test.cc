@@ -35,7 +35,7 @@ class Turns {
   Turns(Collective collective, Rank ranks, bool in_one_process, std::uint32_t first) : turn_(first) {
     for (const Algorithm* algorithm : catalogue(collective)) {
       const bool staged = std::string_view(algorithm->name()).ends_with("_staged");
-      if ((accesses_peers(algorithm->name()) && (staged || !in_one_process || over_network())) ||
+      if ((accesses_peers(algorithm->name()) && (staged == in_one_process || over_network())) ||
           !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
         continue;
       algorithms_.push_back(algorithm->name());
