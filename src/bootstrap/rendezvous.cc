@@ -185,8 +185,8 @@ void Rendezvous::receive(Rank rank, Member& member) {
   if (++reached_ < members_.size()) return;
   acceptor_.stop_listening();  // Stop before ranks can create another communicator at the same meeting point.
   // Rank 0 last: it is likely to be a thread of this process, and may end the process at once.
-  for (auto member = members_.rbegin(); member != members_.rend(); ++member) {
-    (void)member->second.channel.send(Message::complete).ok();
+  for (auto entry = members_.rbegin(); entry != members_.rend(); ++entry) {
+    (void)entry->second.channel.send(Message::complete).ok();
   }
   finished_ = true;
 }
@@ -228,8 +228,8 @@ void Rendezvous::fail(const Status& status) {
   log(LogLevel::info, "joining failed: %s", status.message().c_str());
   failure_ = {status.code(), status.message()};
   // Rank 0 last; see run().
-  for (auto member = members_.rbegin(); member != members_.rend(); ++member)
-    (void)member->second.channel.send_failure(status).ok();
+  for (auto entry = members_.rbegin(); entry != members_.rend(); ++entry)
+    (void)entry->second.channel.send_failure(status).ok();
   members_.clear();
   report_ = {};
 }

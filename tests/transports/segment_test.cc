@@ -142,7 +142,7 @@ TEST(Segment, SuggestsRemedy_WhenOutOfDescriptors) {
   for (const Status* status : {&made, &duplicated}) {
     EXPECT_EQ(status->code(), Code::system);
     const std::string& text = status->message();
-    EXPECT_NE(text.find("the limit of this process is 1, "), std::string::npos) << text;
+    EXPECT_NE(text.find("the limit of this process is 1; "), std::string::npos) << text;
     EXPECT_NE(text.find("larger segments, or raise the limit with ulimit -n"), std::string::npos) << text;
   }
 }
