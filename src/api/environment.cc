@@ -47,10 +47,8 @@ Result<std::unique_ptr<Communicator>> create_launched(const LaunchedRank& launch
   }
   const Watch watch = {.deadline = Deadline::after_ms(options.init_timeout_ms), .abort = options.abort};
   auto id = share_unique_id(launched, environment_rendezvous(), watch);
-  if (!id.ok()) return explain_absence(std::move(id).status(), launched.point);
-  auto joined = Communicator::create(id.value(), launched.rank, launched.ranks, options);
-  if (!joined.ok()) return explain_absence(std::move(joined).status(), launched.point);
-  return joined;
+  if (!id.ok()) return std::move(id).status();
+  return Communicator::create(id.value(), launched.rank, launched.ranks, options);
 }
 
 }  // namespace tutti

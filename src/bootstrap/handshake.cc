@@ -11,13 +11,18 @@ namespace {
 constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
 // Increment it when ranks of different versions could no longer work together. This covers the messages of joining, the
 // frames, board and lanes in shared memory, and the chunks and signatures of calls.
-constexpr std::uint32_t kVersion = 11;
+constexpr std::uint32_t kVersion = 12;
 
 // Converts errno of a connection: a remote error if the peer process has ended, else a system error.
 Status broken(const char* action) {
   const bool ended = errno == ECONNREFUSED || errno == ECONNRESET || errno == EPIPE;
   Status status = system_error(action);
   return ended ? Status(Code::remote, status.message(), status.os_error()) : std::move(status);
+}
+
+Status check_magic(std::uint64_t magic) {
+  if (magic == kMagic) return {};
+  return invalid_usage("the program at the other end is not Tutti: it does not send a handshake (wrong magic number)");
 }
 
 }  // namespace
@@ -41,6 +46,7 @@ Result<Handshake> Handshake::answer(Socket socket, Role role, Rank server, const
   made.credentials_ = credentials;
   made.claim_.role = role;
   made.claim_.server = server;
+  made.answer_.magic = kMagic;
   TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(made.answer_.nonce))));
   return made;
 }
@@ -64,6 +70,7 @@ Status Handshake::advance_call() {
     stage_ = Stage::answer;
   }
   const bool answered = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&answer_, 1))));
+  if (received_ >= sizeof answer_.magic || answered) TUTTI_CHECK_OK(check_magic(answer_.magic));
   if (!answered) return {};
   if (!equal(answer_.mac, server_mac())) {
     return invalid_usage(
@@ -78,11 +85,8 @@ Status Handshake::advance_call() {
 Status Handshake::advance_answer() {
   if (stage_ == Stage::hello) {
     const bool accepted = TUTTI_TRY(receive(std::as_writable_bytes(std::span(&hello_, 1))));
-    if (!accepted) {
-      const bool foreign = received_ >= sizeof hello_.magic && hello_.magic != kMagic;
-      return foreign ? invalid_usage("handshake failed: the peer is not a tutti process (wrong magic number)")
-                     : Status();
-    }
+    if (received_ >= sizeof hello_.magic || accepted) TUTTI_CHECK_OK(check_magic(hello_.magic));
+    if (!accepted) return {};
     TUTTI_CHECK_OK(accept_hello());
     answer_.mac = server_mac();
     TUTTI_CHECK_OK(send(bytes_of(answer_)));
@@ -98,8 +102,6 @@ Status Handshake::advance_answer() {
 
 // Performs cheap checks first, so that unauthenticated clients cost no cryptography.
 Status Handshake::accept_hello() {
-  if (hello_.magic != kMagic)
-    return invalid_usage("handshake failed: the peer is not a tutti process (wrong magic number)");
   if (hello_.version != kVersion) return invalid_usage("the caller runs another version of tutti");
   if (hello_.communicator != credentials_.communicator)
     return invalid_usage("the caller addressed another communicator");

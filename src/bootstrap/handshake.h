@@ -104,10 +104,11 @@ class Handshake {
   };
   static_assert(sizeof(Hello) == 80);
   struct Answer {
+    std::uint64_t magic = 0;
     std::array<std::uint8_t, 32> nonce{};
     Digest mac{};
   };
-  static_assert(sizeof(Answer) == 64);
+  static_assert(sizeof(Answer) == 72);
   struct Proof {
     JoinRecord record;
     Digest mac{};

@@ -23,6 +23,10 @@ constexpr std::int64_t kMaxPauseMs = 100;
 constexpr std::int64_t kDuplicateMs = 1000;
 constexpr std::int64_t kDoubtMs = 2000;  // Delay after which a rank with a doubtful meeting point logs a warning.
 
+constexpr const char* kClosed =
+    ": a program accepted the connection and closed it; it is another program than Tutti, or another version, or rank "
+    "0, which failed to join; see its log";
+
 std::string name_of(const RendezvousPoint& point) {
   return point.host.empty() ? "tutti." + point.job : point.host + ":" + std::to_string(point.port);
 }
@@ -96,17 +100,24 @@ struct Caller {
   Credentials credentials;
 };
 
-// If another program holds the port, it disconnects or does not answer until the deadline.
+// If another program holds the port, it sends no handshake, disconnects or does not answer until the deadline.
 Result<AcceptedPeer> complete_handshake(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
   Acceptor acceptor(handshake.claim().rank);
   acceptor.call(std::move(handshake));
   std::vector<pollfd> polled;
+  bool is_connected = false;
   for (;;) {
     std::vector<AcceptedPeer> accepted = acceptor.take();
     if (!accepted.empty()) return std::move(accepted.front());
-    if (watch.aborted() || watch.deadline.passed()) return timeout_error(describe(endpoint) + " does not answer");
+    if (watch.aborted() || watch.deadline.passed()) {
+      if (!is_connected) return Status(Code::system, describe(endpoint) + " does not answer", ETIMEDOUT);
+      return timeout_error(describe(endpoint) +
+                           " accepted the connection, but does not answer: rank 0 is stopped, or another program than "
+                           "Tutti listens there");
+    }
     polled.clear();
     acceptor.watch(polled);
+    is_connected = polled.front().events == POLLIN;  // The caller has sent its hello.
     ::poll(polled.data(), polled.size(), watch.poll_ms());
     TUTTI_CHECK_OK(acceptor.serve(polled));
   }
@@ -183,6 +194,11 @@ Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& call
   return timeout_error(describe(endpoint) + " sent no unique id");
 }
 
+// Returns whether the failure of ask() means that a connection was accepted and closed.
+bool was_closed(const Status& unanswered) {
+  return unanswered.code() == Code::remote && unanswered.os_error() != ECONNREFUSED;
+}
+
 }  // namespace
 
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch) {
@@ -193,6 +209,7 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
   const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
   Deadline report = Deadline::after_ms(leads_to_itself(launched.point) ? std::min(kDoubtMs, options.report_after_ms)
                                                                        : options.report_after_ms);
+  std::string reason = ": it has not started, or failed to join; see its log" + advice_for(launched.point);
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kMaxPauseMs)) {
     Result<Socket> socket = open_socket_for(endpoint);
     if (!socket.ok()) return std::move(socket).status().during(asking);
@@ -204,12 +221,11 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
     if (watch.aborted())
       return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
     if (!absent) return std::move(status).during(asking);
-    if (watch.deadline.passed())
-      return timeout_error(status.message() + "; while " + asking +
-                           ": it has not started, or failed to join; see its log");
+    if (was_closed(status)) reason = kClosed;
+    if (watch.deadline.passed()) return timeout_error(status.message() + "; while " + asking + reason);
     if (report.passed()) {
       log(LogLevel::warn, "rank %u is still %s: %s%s", launched.rank, asking.c_str(), status.message().c_str(),
-          advice_for(launched.point).c_str());
+          reason.c_str());
       report = {};
     }
     ::poll(nullptr, 0, static_cast<int>(std::min<std::int64_t>(pause_ms, watch.poll_ms())));
@@ -225,10 +241,6 @@ std::string advice_for(const RendezvousPoint& point) {
   if (!point.host.empty()) return "";
   return std::string("; are the ranks of several ") + (point.by_parent ? "shells, " : "") +
          "users, containers or namespaces? Then set TUTTI_ROOT to host:port of rank 0 on all of them";
-}
-
-Status explain_absence(Status status, const RendezvousPoint& point) {
-  return status.code() == Code::timeout ? timeout_error(status.message() + advice_for(point)) : std::move(status);
 }
 
 }  // namespace tutti

@@ -74,11 +74,15 @@ Status Joining::explain_silence(Status late) {
   (void)rendezvous_.send(Message::question).ok();
   late = outcome(std::move(late), kAnswerMs);
   if (reported_ || answered_) return late;
+  return timeout_error(describe_rendezvous() + " does not answer: stopped, overloaded or out of reach; " +
+                       late.message());
+}
+
+std::string Joining::describe_rendezvous() const {
   const std::string process = host_.process.pid == 0 ? "the process that made the unique id" : describe(host_.process);
   const std::string who =
       host_.rank == kRendezvous ? process : "rank " + std::to_string(host_.rank) + " (" + process + ")";
-  return timeout_error(who + ", which runs the rendezvous at " + describe(id_.address) +
-                       ", does not answer: stopped, overloaded or out of reach; " + late.message());
+  return who + ", which runs the rendezvous at " + describe(id_.address) + ",";
 }
 
 Status Joining::take_steps() {
@@ -154,10 +158,10 @@ Status Joining::join_tree() {
 }
 
 Status Joining::call_parent() {
-  const Rank parent = Tree::parent_of(rank_);
-  if (parent_->peer.host == own_.peer.host) return call({parent_->tree, "", SOCK_STREAM}, Role::tree, parent);
+  const Claim claim = {Role::tree, rank_, ranks_, Tree::parent_of(rank_)};
+  if (parent_->peer.host == own_.peer.host) return call({parent_->tree, "", SOCK_STREAM}, claim, "");
   listener_ = record_of(own_.tree);
-  return call_host({Role::tree, rank_, ranks_, parent}, parent_->peer, {parent_->tree, {}});
+  return call_host(claim, parent_->peer, {parent_->tree, {}});
 }
 
 Status Joining::join_mesh() {
@@ -165,7 +169,7 @@ Status Joining::join_mesh() {
   for (Rank peer = 0; peer < ranks_; ++peer) {
     if (peer == rank_ || !on_same_host(peer)) continue;
     ++wanted;
-    if (peer < rank_) TUTTI_CHECK_OK(call(mesh_endpoint(peer), Role::mesh, peer));
+    if (peer < rank_) TUTTI_CHECK_OK(call(mesh_endpoint(peer), {Role::mesh, rank_, ranks_, peer}, users(peer)));
   }
   phase_ = "the ranks of this host";
   return serve_until([this, wanted] {
@@ -174,16 +178,27 @@ Status Joining::join_mesh() {
   });
 }
 
+// Ranks of one host drop connections from another user. Returns the purpose of a call, if the peer will do so.
+std::string Joining::users(Rank peer) const {
+  const std::uint32_t own = own_.peer.uid, other = records_[peer].uid;
+  if (own == other) return "";
+  return "rank " + std::to_string(rank_) + " (user id " + std::to_string(own) + ") called rank " +
+         std::to_string(peer) + " (user id " + std::to_string(other) +
+         "): ranks of one host must belong to one user, unless TUTTI_TRANSPORT=tcp is set on all ranks";
+}
+
 Status Joining::finish() {
   TUTTI_CHECK_OK(rendezvous_.send(Message::reached));
   phase_ = "the other ranks to reach each other";
   return serve_until([this] { return complete_; });
 }
 
-Status Joining::call(const Endpoint& endpoint, Role role, Rank server) {
+Status Joining::call(const Endpoint& endpoint, const Claim& claim, std::string purpose) {
   Result<Socket> socket = connect_to(endpoint);
-  if (!socket.ok()) return std::move(socket).status().during("calling rank " + std::to_string(server));
-  return start_handshake(std::move(socket).value(), {role, rank_, ranks_, server}, {});
+  if (!socket.ok()) return std::move(socket).status().during("calling rank " + std::to_string(claim.server));
+  Calling calling;
+  calling.purpose = std::move(purpose);
+  return start_handshake(std::move(socket).value(), claim, std::move(calling));
 }
 
 Status Joining::start_handshake(Socket socket, const Claim& claim, Calling calling) {
@@ -245,8 +260,7 @@ Status Joining::poll_rendezvous() {
   Result<std::optional<ReceivedMessage>> received = rendezvous_.receive(kFailureBytes);
   if (!received.ok()) {
     reported_ = true;
-    return remote_error("the process that made the unique id (rendezvous " + describe(id_.address) +
-                        ") ended while ranks joined");
+    return remote_error(describe_rendezvous() + " ended or went out of reach while ranks joined");
   }
   if (!received.value()) return {};
   const ReceivedMessage& message = *received.value();

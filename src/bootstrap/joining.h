@@ -36,6 +36,7 @@ class Joining {
   Status take_steps();
   Status outcome(Status own, std::int64_t within_ms);
   Status explain_silence(Status late);
+  std::string describe_rendezvous() const;
   Status join_rendezvous();  // Connects to the rendezvous and waits until all ranks have joined.
   Status explain_no_rendezvous(Status met) const;
   Result<Address> rendezvous_address() const;
@@ -48,7 +49,9 @@ class Joining {
   Status accept_peer_socket(Rank other, AcceptedPeer accepted);
   bool on_same_host(Rank peer) const { return records_[peer].host == own_.peer.host; }
   Status finish();
-  Status call(const Endpoint& endpoint, Role role, Rank server);
+  // Errors state the purpose. Empty: "calling rank N".
+  Status call(const Endpoint& endpoint, const Claim& claim, std::string purpose);
+  std::string users(Rank peer) const;
   Status start_handshake(Socket socket, const Claim& claim, Calling calling);
   // Serves connections until `met` returns true. Fails if the rendezvous reports a failure.
   Status serve_until(const std::function<bool()>& met);

@@ -37,7 +37,5 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
 
 // Returns likely reasons why ranks do not meet there and the remedy, for messages. Empty if unknown.
 std::string advice_for(const RendezvousPoint& point);
-// Adds advice_for() to the error of ranks that timed out.
-Status explain_absence(Status status, const RendezvousPoint& point);
 
 }  // namespace tutti

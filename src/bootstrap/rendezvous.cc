@@ -212,7 +212,8 @@ Status Rendezvous::late() const {
   const std::string limit = describe_ms(timeout_ms_);
   const std::string reason = rank_without_secret() + duplicate_;
   if (!started_)
-    return {reason.empty() ? Code::timeout : Code::invalid_usage, missing() + " did not join within " + limit + reason};
+    return {reason.empty() ? Code::timeout : Code::invalid_usage,
+            missing() + " did not join within " + limit + (reason.empty() ? advice_ : reason)};
   const std::string silent = list([](const Member* member) { return !member->reached && !member->answered; });
   if (!silent.empty())
     return timeout_error(silent + " joined, but did not answer within " + limit +

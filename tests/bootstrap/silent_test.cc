@@ -1,7 +1,8 @@
-// Ranks and a rendezvous that do not answer.
+// Ranks and a rendezvous that do not answer, or reject each other.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 
@@ -100,6 +101,47 @@ TEST(Bootstrap, NamesRankZero_WhenStoppedWithRendezvous) {
   EXPECT_EQ(text.find("rank 0 ("), 0U) << text;
   EXPECT_NE(text.find("which runs the rendezvous at 127.0.0.1:"), std::string::npos) << text;
   EXPECT_NE(text.find("does not answer: stopped, overloaded or out of reach"), std::string::npos) << text;
+}
+
+// Rank 1 runs the rendezvous, and ends before rank 2 joins.
+TEST(Bootstrap, NamesRankOfRendezvousThatDied) {
+  const RendezvousOptions options = note_when_two_have_joined();
+  const Shared<UniqueId> id;
+  const Gate made;
+  Processes processes;
+  processes.start([&] {
+    *id = make_unique_id(options).value();
+    made.open();
+    return join(*id, 1, 3, 20'000);
+  });
+  made.wait();
+  processes.start([&] { return join(*id, 0, 3, 20'000); });
+  await_two_ranks();
+  processes.kill(0);
+  const std::string text = processes.report(1);
+  EXPECT_EQ(text.find("rank 1 ("), 0U) << text;
+  EXPECT_NE(text.find(", which runs the rendezvous at 127.0.0.1:"), std::string::npos) << text;
+  EXPECT_NE(text.find(", ended or went out of reach while ranks joined"), std::string::npos) << text;
+}
+
+// Ranks of one host reject connections of another user.
+TEST(Bootstrap, NamesBothUsers_WhenRanksOfHostHaveSeveral) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can start ranks of another user";
+  const Meeting point;
+  const UniqueId id = point.id();
+  Processes processes;
+  for (const Rank rank : {0, 1}) {
+    processes.start([=]() -> std::string {
+      if (rank == 1 && ::setuid(65'534) != 0) return "setuid failed";
+      return join(id, rank, 2, 20'000);
+    });
+  }
+  for (const std::string& text : processes.reports()) {
+    EXPECT_NE(text.find("rank 1 (user id 65534) called rank 0 (user id 0): ranks of one host must belong to one user, "
+                        "unless TUTTI_TRANSPORT=tcp is set on all ranks"),
+              std::string::npos)
+        << text;
+  }
 }
 
 // The port drops connection requests, as behind a firewall: its queue is full, and nothing accepts.
