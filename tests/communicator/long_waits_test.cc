@@ -56,9 +56,15 @@ TEST_F(LongWaitWarning, NamesMissingRank) {
   EXPECT_TRUE(said(" s for rank 1, which has not called it (gives up after 4 s)")) << lines;
 }
 
+// Ranks on one host, on two, and each on a host of its own.
+class TimeoutOnHosts : public ::testing::TestWithParam<std::vector<Rank>> {};
+INSTANTIATE_TEST_SUITE_P(, TimeoutOnHosts,
+                         testing::Values(std::vector<Rank>{0, 0, 0, 0}, std::vector<Rank>{0, 0, 1, 1},
+                                         std::vector<Rank>{0, 1, 2, 3}));
+
 // Rank 1 begins the broadcast and then does nothing. Rank 3 waits for rank 2, which waits for rank 1.
-TEST(Timeout, NamesRankThatHoldsUpOthers) {
-  Communicators ranks = make_ranks(4);
+TEST_P(TimeoutOnHosts, NamesRankThatHoldsUpOthers) {
+  Communicators ranks = Communicator::create_all(Hosts(GetParam()), {}).value();
   std::atomic<int> ended = 0;
   const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
     std::vector<float> buffer(100);
@@ -80,10 +86,28 @@ TEST(Timeout, NamesRankThatHoldsUpOthers) {
   });
   for (const Rank rank : {2, 3}) {
     EXPECT_EQ(statuses[rank].code(), Code::timeout);
-    EXPECT_NE(statuses[rank].message().find("rank 3 waited 2 s for rank 1 (rank 3 waits for rank 2, which waits for "
-                                            "rank 1)"),
-              std::string::npos)
+    EXPECT_NE(statuses[rank].message().find("rank 3 waited 2 s for rank 1"), std::string::npos)
         << statuses[rank].message();
+    EXPECT_NE(statuses[rank].message().find(" (rank 3 waits for rank 2, which waits for rank 1)"), std::string::npos)
+        << statuses[rank].message();
+  }
+}
+
+// Rank 1 does not call. The other ranks give up at the same time, and each must name rank 1.
+TEST_P(TimeoutOnHosts, NamesSilentRankOnAllRanks) {
+  Communicators ranks = Communicator::create_all(Hosts(GetParam()), {}).value();
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+    if (communicator.rank() == 1) return {};
+    std::vector<float> buffer(100'000);
+    CommunicatorOptions options = communicator.options();
+    options.algorithm = "ring";
+    options.timeout_ms = 2000;
+    options.force();
+    return communicator.run(all_reduce(buffer), &options);
+  });
+  for (const Rank rank : {0, 2, 3}) {
+    EXPECT_EQ(statuses[rank].code(), Code::timeout);
+    EXPECT_NE(statuses[rank].message().find(" waited 2 s for rank 1"), std::string::npos) << statuses[rank].message();
   }
 }
 

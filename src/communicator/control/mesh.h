@@ -39,9 +39,11 @@ enum class FrameKind : std::uint32_t {
 // Notifications to ranks of other hosts, which do not see the board.
 enum class NotificationKind : std::uint32_t {
   failure = 101,
-  call = 102,      // The last call of the rank.
-  leaving = 103,   // The last calls of the rank, which makes no further calls.
-  listener = 104,  // An Address; see Mesh::listener(). receive() does not return this kind.
+  call = 102,          // The last call of the rank.
+  leaving = 103,       // The last calls of the rank, which makes no further calls.
+  listener = 104,      // An Address; see Mesh::listener(). receive() does not return this kind.
+  wait_request = 105,  // The sender asks for the wait of each rank. Only ranks that wait answer.
+  wait = 106,          // The answer: a Wait.
 };
 
 struct Notification {
@@ -154,6 +156,7 @@ class Mesh {
   bool drained();          // Sends pending data without waiting. Returns whether all were sent. Thread-safe.
   void drain_for(std::int64_t timeout_ms);
   void notify(NotificationKind kind, std::span<const std::byte> payload);  // To all ranks of other hosts.
+  void notify(Rank peer, NotificationKind kind, std::span<const std::byte> payload);
   std::optional<Notification> receive();
   // Reports to ranks of other hosts the address at which this rank accepts connections for messages with tags.
   // drained() sends what this call could not send. listener() returns the address that a rank has reported; nullopt if

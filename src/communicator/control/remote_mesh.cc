@@ -18,7 +18,7 @@ struct NoteHead {
 
 bool is_notification(std::uint32_t kind) {
   return kind >= static_cast<std::uint32_t>(NotificationKind::failure) &&
-         kind <= static_cast<std::uint32_t>(NotificationKind::listener);
+         kind <= static_cast<std::uint32_t>(NotificationKind::wait);
 }
 
 }  // namespace
@@ -68,11 +68,15 @@ void Mesh::push() {
 }
 
 void Mesh::notify(NotificationKind kind, std::span<const std::byte> payload) {
+  for (const Rank peer : remote_ranks_) notify(peer, kind, payload);
+}
+
+void Mesh::notify(Rank peer, NotificationKind kind, std::span<const std::byte> payload) {
   const NoteHead head = {1, static_cast<std::uint32_t>(kind)};
   std::vector<std::byte> note(sizeof head + payload.size());
   std::memcpy(note.data(), &head, sizeof head);
   if (!payload.empty()) std::memcpy(note.data() + sizeof head, payload.data(), payload.size());
-  for (const Rank peer : remote_ranks_) connection(peer).send(context(peer), note);
+  connection(peer).send(context(peer), note);
 }
 
 std::optional<Notification> Mesh::receive() {

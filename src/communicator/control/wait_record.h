@@ -1,4 +1,4 @@
-// The wait that a rank shows to the other ranks of its host, so that deadlocks can be detected.
+// The wait that a rank shows to other ranks, so that they detect deadlocks and find the rank that holds up the others.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct Wait {
   WaitingCall call = WaitingCall::send;
   std::uint64_t looks = 0;  // Total number of unsuccessful polls in the rank's waits.
 };
+static_assert(sizeof(Wait) == 32);
 
 // Lies in shared memory. One rank writes it and other ranks read it. `version` is odd while the rank writes the other
 // fields.

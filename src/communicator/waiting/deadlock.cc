@@ -29,13 +29,17 @@ WaitingCall waiting_call(const CurrentCall& current) {
 }  // namespace
 
 DeadlockDetection::DeadlockDetection(ControlPlane& control)
-    : membership_(control.membership), current_(control.current), failures_(control.failures) {}
+    : membership_(control.membership),
+      current_(control.current),
+      notifications_(control.notifications),
+      failures_(control.failures) {}
 
 void DeadlockDetection::show_wait(Rank peer, std::int64_t began_ns) const {
-  if (membership_.board.ranks_here() == 1 || current_.finalizes()) return;
-  tutti::show_wait(
-      membership_.board.entry(membership_.rank).wait,
-      {.began_ns = began_ns, .sequence = current_.sequence(), .peer = peer, .call = waiting_call(current_)});
+  if (current_.finalizes()) return;
+  const Wait wait = {
+      .began_ns = began_ns, .sequence = current_.sequence(), .peer = peer, .call = waiting_call(current_)};
+  if (membership_.board.ranks_here() > 1) tutti::show_wait(membership_.board.entry(membership_.rank).wait, wait);
+  if (membership_.spans_hosts) notifications_.answer_wait_requests(wait);
 }
 
 // Returns the waits from the peer of this rank's message back to this rank; empty if they do not lead to this rank.

@@ -14,7 +14,8 @@ class DeadlockDetection {
  public:
   explicit DeadlockDetection(ControlPlane& control);
 
-  // Shows the other ranks of the host that this rank waits for `peer`. `began_ns` identifies the wait.
+  // Shows the other ranks of the host, and ranks of other hosts that have asked, that this rank waits for `peer`.
+  // `began_ns` identifies the wait.
   void show_wait(Rank peer, std::int64_t began_ns) const;
   // Fails if this rank is in a send or recv that cannot end, because ranks wait for each other in a cycle. Must be
   // called repeatedly during the wait, after polls for its data.
@@ -30,6 +31,7 @@ class DeadlockDetection {
 
   const Membership& membership_;
   const CurrentCall& current_;
+  Notifications& notifications_;
   Failures& failures_;
   struct {
     std::int64_t message_began_ns = 0;  // Identifies this rank's wait.

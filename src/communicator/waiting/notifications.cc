@@ -27,6 +27,17 @@ void Notifications::poll() {
       board.publish(notifications->payload);
       continue;
     }
+    if (notifications->kind == NotificationKind::wait_request) {
+      wait_requests_.push_back(notifications->peer);
+      continue;
+    }
+    if (notifications->kind == NotificationKind::wait) {
+      Wait wait;
+      if (notifications->payload.size() != sizeof wait) continue;
+      std::memcpy(&wait, notifications->payload.data(), sizeof wait);
+      show_wait(board.entry(notifications->peer).wait, wait);
+      continue;
+    }
     for (std::size_t at = 0; at + sizeof(CallRecord) <= notifications->payload.size(); at += sizeof(CallRecord)) {
       CallRecord record;
       std::memcpy(&record, notifications->payload.data() + at, sizeof record);
@@ -53,6 +64,19 @@ void Notifications::report_failure() {
   membership_.mesh.notify(NotificationKind::failure, board.failure_record());
   // No thread sends the rest after this call has returned.
   membership_.mesh.drain_for(kReportingMs);
+}
+
+void Notifications::request_waits() {
+  const std::lock_guard lock(polling_);
+  for (const Rank peer : membership_.mesh.remote_ranks()) show_wait(membership_.board.entry(peer).wait, {});
+  membership_.mesh.notify(NotificationKind::wait_request, {});
+}
+
+void Notifications::answer_wait_requests(const Wait& wait) {
+  const std::lock_guard lock(polling_);
+  for (const Rank peer : wait_requests_)
+    membership_.mesh.notify(peer, NotificationKind::wait, std::as_bytes(std::span(&wait, 1)));
+  wait_requests_.clear();
 }
 
 void Notifications::report_calls(NotificationKind kind) {

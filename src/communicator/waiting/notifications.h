@@ -1,9 +1,10 @@
-// Notifications between ranks of different hosts, which do not see each other's board: calls, failures, and the end of
-// a rank's calls.
+// Notifications between ranks of different hosts, which do not see each other's board: calls, waits, failures, and the
+// end of a rank's calls.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <vector>
 
 #include "src/communicator/waiting/membership.h"
 
@@ -23,13 +24,19 @@ class Notifications {
   // Sends the failure of the communicator to the other hosts, if this rank has found it. Waits at most 100 ms until it
   // is sent.
   void report_failure();
+  // Asks the ranks of other hosts for which rank they wait. Removes their waits from the board until poll() copies the
+  // answers to it.
+  void request_waits();
+  // Sends the wait of this rank to the ranks that have asked for it since the last call.
+  void answer_wait_requests(const Wait& wait);
   // Sends the last call of this rank; for `leaving`, its last kCallHistory calls.
   void report_calls(NotificationKind kind);
 
  private:
   Membership& membership_;
   std::mutex polling_;
-  std::int64_t received_ns_ = 0;  // Time of the last poll before a call.
+  std::vector<Rank> wait_requests_;  // Ranks that have asked for the wait of this rank. Guarded by polling_.
+  std::int64_t received_ns_ = 0;     // Time of the last poll before a call.
 };
 
 }  // namespace tutti

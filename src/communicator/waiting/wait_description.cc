@@ -14,9 +14,11 @@ namespace {
 std::optional<Wait> live_wait(const Board& board, Rank rank, std::int64_t within_ms,
                               const std::function<void()>& meanwhile) {
   const WaitRecord& record = board.entry(rank).wait;
+  const bool is_remote = board.is_remote(rank);
   std::optional<Wait> first;
   for (const Deadline deadline = Deadline::after_ms(within_ms); !deadline.passed() && !board.failed();) {
     const auto wait = read_wait(record);
+    if (wait && is_remote) return wait;  // An answer.
     const bool is_same = wait && first && wait->began_ns == first->began_ns && wait->peer == first->peer;
     if (is_same && wait->looks > first->looks) return wait;
     if (wait && !is_same) first = wait;
@@ -81,7 +83,7 @@ std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, 
     return rank == membership.rank ||
            std::any_of(chain.begin(), chain.end(), [rank](const ChainedWait& wait) { return wait.rank == rank; });
   };
-  for (Rank rank = first; !membership.mesh.is_remote(rank) && !is_in_chain(rank); rank = chain.back().peer) {
+  for (Rank rank = first; !is_in_chain(rank); rank = chain.back().peer) {
     const auto wait = live_wait(membership.board, rank, within_ms, meanwhile);
     if (!wait || wait->peer >= membership.ranks) break;
     chain.push_back({rank, wait->peer, wait->call});

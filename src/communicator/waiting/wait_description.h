@@ -1,5 +1,5 @@
-// Describes a wait for error messages and warnings, with the chain of ranks of one host that wait for each other. Its
-// end is the rank that holds up the others.
+// Describes a wait for error messages and warnings, with the chain of ranks that wait for each other. Its end is the
+// rank that holds up the others.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct ChainedWait {
   WaitingCall call = WaitingCall::send;
 };
 
-// Returns the waits from `first` on. The last peer does not wait, is on another host, or is in the chain already. The
-// wait that a stopped rank showed last may be over, so only ranks that poll within `within_ms` count. Calls `meanwhile`
-// repeatedly.
+// Returns the waits from `first` on. The last peer does not wait, or is in the chain already. The wait that a stopped
+// rank showed last may be over, so only ranks that poll within `within_ms` count. Ranks of other hosts must have been
+// asked for their waits. Calls `meanwhile` repeatedly, which must poll for the answers.
 std::vector<ChainedWait> follow_waits(const Membership& membership, Rank first, std::int64_t within_ms,
                                       const std::function<void()>& meanwhile);
 

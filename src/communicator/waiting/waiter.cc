@@ -202,8 +202,11 @@ Status Waiter::check_for_failures(Rank peer, WaitState& wait_state) {
 // Names the rank that holds up the others. They may be waiting for this rank's peer, and time out at the same time.
 Status Waiter::time_out(Rank peer, const WaitState& wait_state) {
   const std::int64_t within_ms = std::clamp(current_.timeout_ms() / kFollowOfLimit, kMinFollowMs, kMaxFollowMs);
-  const auto chain =
-      follow_waits(membership_, peer, within_ms, [&] { deadlocks_.show_wait(peer, wait_state.began_ns); });
+  if (membership_.spans_hosts) notifications_.request_waits();
+  const auto chain = follow_waits(membership_, peer, within_ms, [&] {
+    if (membership_.spans_hosts) notifications_.poll();
+    deadlocks_.show_wait(peer, wait_state.began_ns);
+  });
   const Rank self = membership_.rank;
   return failures_.fail(timeout_error(
       current_.describe() + ": rank " + std::to_string(self) + " waited " + describe_ms(current_.timeout_ms()) +
