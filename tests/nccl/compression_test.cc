@@ -294,9 +294,7 @@ TEST(Compression, ReportsRankWithDifferentSetting) {
   for (const ncclComm_t comm : comms) NCCL_EXPECT_OK(ncclCommDestroy(comm));
 }
 
-std::vector<std::string> warnings_of(const Variables& variables) {
-  return refused_settings(Environment(variables), Config());
-}
+std::vector<std::string> warnings_of(const Variables& variables) { return refused_by_clients(Environment(variables)); }
 
 void expect_no_communicator(const Variables& variables, const std::string& sentence) {
   const InEnvironment requested(variables);

@@ -41,7 +41,8 @@ Command describe_doctor() {
           .description =
               "Prints what this machine offers (processors, limits, transports, GPUs, topology) and every "
               "setting with its value, source, default and meaning. Warns about settings without effect. "
-              "Exits with 1 if no communicator can be created with these settings.",
+              "Exits with 1 if no communicator can be created with these settings, or if libnccl.so.2 or the Python "
+              "package rejects one, or if a file that a setting names cannot be used.",
           .options = {{"json", kJson, nullptr, "", "Print JSON instead of text."}},
           .examples = {"tutti doctor", "tutti doctor --json"},
           .environment = "all variables that the output lists.",

@@ -1,5 +1,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -80,6 +81,15 @@ DoctorSection machine() {
            {"/dev/shm", shared_memory()}}};
 }
 
+// Ranks connect to their own addresses through the loopback interface. Returns why that fails; empty if it works.
+std::string loopback_fault() {
+  const auto connects = []() -> Status {
+    const Socket listener = TUTTI_TRY(listen_at({loopback_address(), "", SOCK_STREAM}));
+    return connect_to({TUTTI_TRY(local_address(listener)), "", SOCK_STREAM}).status();
+  };
+  return connects().message();
+}
+
 DoctorSection transports() {
   DoctorSection section{"transports"};
   const File memory{::memfd_create("tutti doctor", MFD_CLOEXEC)};
@@ -146,8 +156,14 @@ Status doctor_command(int argc, char** argv) {
   add_saved_results(report);
   const std::string refused = refused_here(report.warnings);
   const std::string useless = useless_files(report.warnings);
-  if (!refused.empty()) report.error = "no communicator can be created:" + refused;
-  if (!useless.empty()) report.error += (refused.empty() ? "" : "\n") + useless;
+  const std::string unreachable = loopback_fault();
+  const auto add_error = [&](const std::string& error) {
+    if (!error.empty()) report.error += (report.error.empty() ? "" : "\n") + error;
+  };
+  if (!refused.empty()) add_error("no communicator can be created:" + refused);
+  if (!unreachable.empty()) add_error("no rank can join: " + unreachable);
+  add_error(refused_by_clients_here());
+  add_error(useless);
   std::fputs((given.has(kJson) ? doctor_json(report) : doctor_text(report)).c_str(), stdout);
   return report.error.empty() ? Status() : invalid_usage(report.error);
 }

@@ -38,4 +38,9 @@ std::string refused_here(std::vector<std::string>& warnings) {
   return listed(refused);
 }
 
+std::string refused_by_clients_here() {
+  const std::vector<std::string> refused = refused_by_clients(environment());
+  return refused.empty() ? "" : "libnccl.so.2 or the Python package rejects:" + listed(refused);
+}
+
 }  // namespace tutti::tool

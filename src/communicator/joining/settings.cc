@@ -1,5 +1,7 @@
 #include "src/communicator/joining/settings.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
@@ -64,6 +66,19 @@ Status check_nccl_compression(const Environment& environment) {
   return check_compression_format("TUTTI_NCCL_COMPRESS", environment.get("TUTTI_NCCL_COMPRESS").value_or(""));
 }
 
+// The loader searches a name without a slash in its folders.
+Status check_library(const Environment& environment, const std::string& variable) {
+  const std::string path = environment.get(variable).value_or("");
+  if (path.find('/') == std::string::npos || ::access(path.c_str(), R_OK) == 0) return {};
+  return system_error("read " + path + ", which " + variable + " names");
+}
+
+Status check_pytorch_path(const Environment& environment) {
+  const std::string chosen = environment.get("TUTTI_PYTORCH_PATH").value_or("");
+  if (chosen.empty() || chosen == "cpp" || chosen == "python") return {};
+  return invalid_usage("TUTTI_PYTORCH_PATH is \"" + chosen + "\", but must be cpp or python");
+}
+
 // LL128 in NCCL_PROTO applies only to GPUs, so it is ignored on host memory.
 std::string protocol_on_host_memory(const Config& config) {
   return config.protocol_is_from_nccl && config.protocol == "LL128" ? "" : config.protocol;
@@ -92,8 +107,6 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
                              config.compression_stochastic ? Rounding::stochastic : Rounding::nearest,
                              config.max_relative_error),
       check_requested_transport(config),
-      check_nccl_memory(environment),
-      check_nccl_compression(environment),
       check_secret_file(config.secret_file).during("reading TUTTI_SECRET_FILE"),
       check_interface(config.socket_ifname),
       config.topo_file.empty() ? Status() : own_location("").status(),
@@ -104,6 +117,15 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
     const bool said = std::find(refused.begin(), refused.end(), status.message()) != refused.end();
     if (!status.ok() && !said) refused.push_back(status.message());
   }
+  return refused;
+}
+
+std::vector<std::string> refused_by_clients(const Environment& environment) {
+  std::vector<std::string> refused;
+  for (const Status& status : {check_nccl_memory(environment), check_nccl_compression(environment),
+                               check_library(environment, "TUTTI_NCCL_FALLBACK"),
+                               check_library(environment, "TUTTI_LIBRARY"), check_pytorch_path(environment)})
+    if (!status.ok()) refused.push_back(status.message());
   return refused;
 }
 

@@ -11,6 +11,8 @@ namespace tutti {
 // Returns one sentence per setting that prevents creation. Opens the secret file, the topology file and the devices of
 // a requested transport, and inspects network interfaces. Does not connect to other ranks or resolve host names.
 std::vector<std::string> refused_settings(const Environment& environment, const Config& config);
+// Returns one sentence per setting that libnccl.so.2 or the Python package rejects. libtutti.so does not read them.
+std::vector<std::string> refused_by_clients(const Environment& environment);
 // Like refused_settings(), for settings that require GPUs.
 std::vector<std::string> refused_on_host_memory(const Config& config);
 
