@@ -7,6 +7,7 @@
 #include "src/api/call_entry.h"
 #include "src/api/lifecycle.h"
 #include "src/api/on_device.h"
+#include "src/api/self_messages.h"
 #include "src/api/streams.h"
 #include "src/api/ticket.h"
 #include "src/base/per_thread.h"
@@ -167,36 +168,6 @@ Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr
   // The stream may still hold the calls; abandoned calls complete at once.
   if (!streams.empty()) (void)streams.front()->synchronize();
   return thrown;
-}
-
-using MadeCall = std::pair<const Communicator*, const Call*>;
-
-struct MessagesToSelf {
-  std::uint64_t sent = 0, received = 0;
-};
-
-Status check_balance(const Communicator& communicator, const MessagesToSelf& messages) {
-  if (messages.sent == messages.received) return {};
-  return invalid_usage("in a group rank " + std::to_string(communicator.rank()) + " sends itself " +
-                       std::to_string(messages.sent) + " messages and receives " + std::to_string(messages.received) +
-                       ": put each send and its recv in one group, with no collective of the communicator between");
-}
-
-// Checks that each message to self has its recv in the group, before the next collective of its communicator. Otherwise
-// the send and the recv would wait for each other.
-Status check_messages_to_self(const std::vector<MadeCall>& calls) {
-  std::map<const Communicator*, MessagesToSelf> messages;
-  for (const auto& [communicator, call] : calls) {
-    if (call->kind != Kind::send && call->kind != Kind::recv) {
-      const auto before = messages.find(communicator);
-      if (before != messages.end()) TUTTI_CHECK_OK(check_balance(*communicator, before->second));
-    } else if (call->root == communicator->rank()) {
-      MessagesToSelf& own = messages[communicator];
-      ++(call->kind == Kind::send ? own.sent : own.received);
-    }
-  }
-  for (const auto& [communicator, own] : messages) TUTTI_CHECK_OK(check_balance(*communicator, own));
-  return {};
 }
 
 std::vector<MadeCall> calls_of(const Group& group) {
