@@ -56,8 +56,8 @@ Status check_outside_callback(const char* action);
 Status check_outside_group(const char* action);
 
 // Returns `answer` for a call that a group defers until its end. If a call is refused within a group, the thread's
-// group runs no call, and its end returns the reason.
-tutti_status held_by_group(tutti_status answer);
+// group runs no call, and its end returns the reason. `comm`: the communicator of the call.
+tutti_status held_by_group(tutti_status answer, tutti_comm comm);
 
 // Reports to the peers that this rank lacks memory for a call of `handle`, since they would wait for it. Throws
 // nothing.

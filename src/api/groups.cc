@@ -33,6 +33,7 @@ struct Batch {
   std::vector<GroupedCall> grouped;  // `calls`, in the form that run_group() needs.
   std::vector<Ticket> tickets;
   Status refusal;  // Error of another call of the group, for which these calls are cancelled in order.
+  std::shared_ptr<SharedComm> refused;  // The other rank of a communicator of `calls` that made this call; null: none.
 };
 
 struct Group {
@@ -41,6 +42,7 @@ struct Group {
   std::vector<std::shared_ptr<SharedComm>> on_devices;  // Owners of `device_calls`.
   std::vector<Ending> endings;                          // Run after all calls.
   Status failure;
+  std::shared_ptr<SharedComm> refused;  // Communicator of the call that was rejected with `failure`.
 };
 
 PerThread<Group> groups;
@@ -77,26 +79,40 @@ Pending pending_of(const CallEntry& entry, const CommHandle& handle, const Call&
   return pending;
 }
 
+// Returns whether `communicator` and `shared` are two ranks of one communicator.
+bool is_peer_of(const Communicator& communicator, const SharedComm& shared) {
+  const Communicator& own = *shared.communicator;
+  return &communicator != &own && communicator.mesh().hosts().id() == own.mesh().hosts().id();
+}
+
 // Takes a ticket for each communicator. Batches run in the order of these calls.
 void line_up(Batch& batch) {
+  const auto take_ticket = [&](const std::shared_ptr<SharedComm>& shared) {
+    const auto is_same = [&](const Ticket& ticket) { return ticket.shared() == shared.get(); };
+    if (std::none_of(batch.tickets.begin(), batch.tickets.end(), is_same)) batch.tickets.emplace_back(shared);
+  };
   for (const Pending& pending : batch.calls) {
     batch.grouped.push_back(pending.grouped);
-    const auto is_same = [&](const Ticket& ticket) { return ticket.shared() == pending.shared.get(); };
-    if (std::none_of(batch.tickets.begin(), batch.tickets.end(), is_same)) batch.tickets.emplace_back(pending.shared);
+    take_ticket(pending.shared);
   }
+  if (batch.refused != nullptr) take_ticket(batch.refused);
 }
 
 // Cancels the calls of this rank, for which peers in the same group would wait.
+void abandon(SharedComm& shared, const Status& reason) {
+  call_off(*shared.communicator, reason);
+  shared.reported = true;
+}
+
 void abandon(const std::vector<Pending>& calls, const Status& reason) {
-  for (const Pending& pending : calls) {
-    call_off(*pending.grouped.communicator, reason);
-    pending.shared->reported = true;
-  }
+  for (const Pending& pending : calls) abandon(*pending.shared, reason);
 }
 
 Status run_calls(const Batch& batch) {
   for (const Ticket& ticket : batch.tickets) ticket.await();
   if (batch.refusal.ok()) return run_group(batch.grouped);
+  // All ranks report the rank that calls off first.
+  if (batch.refused != nullptr) abandon(*batch.refused, batch.refusal);
   abandon(batch.calls, batch.refusal);
   return again(batch.refusal);
 }
@@ -151,7 +167,7 @@ Result<std::vector<std::shared_ptr<Stream>>> streams_of(const std::vector<Pendin
 
 // A call that fails reports to the peers itself. An exception on the way to the call is reported here.
 Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr<Stream>>& streams,
-                   const Status& refusal = {}) {
+                   const Status& refusal = {}, const std::shared_ptr<SharedComm>& refused = nullptr) {
   if (calls.empty()) return {};
   std::shared_ptr<Batch> batch;  // Shared because std::function copies its captures.
   Status ran;
@@ -159,6 +175,8 @@ Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr
     batch = std::make_shared<Batch>();
     batch->calls.swap(calls);
     batch->refusal = again(refusal);
+    const auto is_peer = [&](const Pending& call) { return is_peer_of(*call.grouped.communicator, *refused); };
+    if (refused != nullptr && std::any_of(batch->calls.begin(), batch->calls.end(), is_peer)) batch->refused = refused;
     line_up(*batch);
     ran = streams.empty() ? run_in_order(*batch) : run_in_streams(batch, streams);
     return {};
@@ -184,6 +202,9 @@ Status run_on_devices(Group& group) {
   if (group.failure.ok()) {
     status = enqueue(group.device_calls);
   } else {
+    const auto is_peer = [&](const DeviceCall& call) { return is_peer_of(*call.communicator, *group.refused); };
+    if (group.refused != nullptr && std::any_of(group.device_calls.begin(), group.device_calls.end(), is_peer))
+      abandon(*group.refused, group.failure);
     for (const DeviceCall& call : group.device_calls) call_off(*call.communicator, group.failure);
   }
   for (const auto& shared : group.on_devices) status = note_failure(*shared, std::move(status));
@@ -197,7 +218,7 @@ Status run_on_hosts(Group& group) {
     abandon(group.calls, status);
     return status;
   }
-  Status ran = run_pending(std::move(group.calls), streams.value(), group.failure);
+  Status ran = run_pending(std::move(group.calls), streams.value(), group.failure, group.refused);
   return group.failure.ok() ? std::move(ran) : std::move(group.failure);
 }
 
@@ -296,13 +317,10 @@ Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
 
 }  // namespace
 
-void abort_pending(const CommHandle& handle, const Status& reason) {
-  call_off(*handle.shared->communicator, reason);
-  handle.shared->reported = true;
-}
+void abort_pending(const CommHandle& handle, const Status& reason) { abandon(*handle.shared, reason); }
 
 tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
-  return held_by_group(guarded(entry.function, [&] { return enter_checked(entry, unequal); }));
+  return held_by_group(guarded(entry.function, [&] { return enter_checked(entry, unequal); }), entry.comm);
 }
 
 Status end_with_group(const Ending& ending) {
@@ -316,13 +334,15 @@ Status end_with_group(const Ending& ending) {
   return {};
 }
 
-tutti_status held_by_group(tutti_status answer) {
+tutti_status held_by_group(tutti_status answer, tutti_comm comm) {
   if (answer == tutti_ok || !in_group()) return answer;
   Group* group = groups.get();
   if (group == nullptr) {
     group_lacked_memory = true;
   } else if (group->failure.ok()) {
     group->failure = caught([&] { return Status(static_cast<Code>(answer), last_error_of_thread()); });
+    const Result<CommHandle*> handle = handle_of(comm);
+    if (handle.ok() && handle.value()->runner != nullptr) group->refused = handle.value()->shared;
   }
   return answer;
 }

@@ -151,19 +151,19 @@ tutti_status tutti_comm_synchronize(tutti_comm comm) {
 
 tutti_status tutti_comm_finalize(tutti_comm comm) {
   return tutti::held_by_group(
-      guarded("tutti_comm_finalize", [&] { return tutti::end({.comm = comm, .destroys = false}); }));
+      guarded("tutti_comm_finalize", [&] { return tutti::end({.comm = comm, .destroys = false}); }), comm);
 }
 
 tutti_status tutti_comm_destroy(tutti_comm comm) {
   if (comm == nullptr) return tutti_ok;
   return tutti::held_by_group(
-      guarded("tutti_comm_destroy", [&] { return tutti::end({.comm = comm, .destroys = true}); }));
+      guarded("tutti_comm_destroy", [&] { return tutti::end({.comm = comm, .destroys = true}); }), comm);
 }
 
 tutti_status tutti_comm_leave(tutti_comm comm) {
   if (comm == nullptr) return tutti_ok;
   return tutti::held_by_group(
-      guarded("tutti_comm_leave", [&] { return tutti::end({.comm = comm, .destroys = true, .waits = false}); }));
+      guarded("tutti_comm_leave", [&] { return tutti::end({.comm = comm, .destroys = true, .waits = false}); }), comm);
 }
 
 tutti_status tutti_comm_abort(tutti_comm comm) {

@@ -247,6 +247,28 @@ TEST(Group, FailsOnPeers_WhenCallIsInvalid) {
   expect_called_off(refused, "peer 9 is out of range");
 }
 
+// One thread makes the calls of three ranks. All of them must report rank 1, whose call is invalid.
+TEST(Group, NamesRankOfInvalidCall_WhenOneThreadHasAllRanks) {
+  tutti_comm comms[3] = {};
+  TUTTI_EXPECT_OK(tutti_comm_create_all(3, nullptr, comms));
+  float value[3] = {};
+  tutti_group_start();
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(tutti_all_reduce(rank == 1 ? nullptr : &value[rank], &value[rank], 1, tutti_float32, tutti_sum,
+                               comms[rank], nullptr),
+              rank == 1 ? tutti_invalid_argument : tutti_ok);
+  }
+  EXPECT_EQ(tutti_group_end(), tutti_invalid_argument);
+  EXPECT_EQ(last_error().find("tutti_group_end: tutti_all_reduce: send is null"), 0U) << last_error();
+  for (const int rank : {0, 1, 2}) {
+    EXPECT_EQ(tutti_all_reduce(&value[rank], &value[rank], 1, tutti_float32, tutti_sum, comms[rank], nullptr),
+              rank == 1 ? tutti_invalid_argument : tutti_remote_error);
+    const std::string cause = rank == 1 ? "a group of this rank failed: " : "rank 1 calls off its group: ";
+    EXPECT_EQ(last_error().find("tutti_all_reduce: " + cause + "tutti_all_reduce: send is null"), 0U) << last_error();
+  }
+  for (tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_leave(comm));
+}
+
 TEST(Group, FailsOnPeers_WhenStreamIsDestroyed) {
   const auto streamless = [](tutti_comm comm, float* value) {
     tutti_stream stream = nullptr;

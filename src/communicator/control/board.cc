@@ -98,6 +98,8 @@ Status Board::failure(Rank self) const {
   const auto code = static_cast<Code>(head.code);
   if (head.rank != self && head.reason == static_cast<std::uint32_t>(FailureReason::called_off))
     return remote_error("rank " + std::to_string(head.rank) + " calls off its group: " + text);
+  if (head.reason == static_cast<std::uint32_t>(FailureReason::called_off))
+    return {code, "a group of this rank failed: " + text};
   if (head.rank == self || names(text, head.rank)) return {code, text};
   return {code, text + " (found by rank " + std::to_string(head.rank) + ")"};
 }
