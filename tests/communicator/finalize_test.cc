@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/communicator/group.h"
+#include "src/communicator/waiting/control_plane.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
@@ -73,6 +74,22 @@ TEST(Finalize, NamesRankThatTimedOut) {
       status.message(),
       "finalize of an unnamed communicator of 2 ranks: rank 0 waited 200 ms for rank 1, which has made no collective "
       "call here: a thread that drives several ranks must finalize or destroy them in one group");
+}
+
+// Rank 0 is alone in its process. Rank 1 does not finalize.
+TEST(Finalize, SuggestsOrder_OnlyWithSeveralCommunicators) {
+  CommunicatorOptions options;
+  options.timeout_ms = 200;
+  std::vector<std::vector<Mesh>> meshes;
+  Communicators ranks;
+  for (const bool several : {false, true}) {
+    meshes.push_back(Mesh::within_process(Hosts::together(2)).value());
+    ranks.push_back(std::make_unique<Communicator>(std::make_shared<ControlPlane>(
+        0, std::move(meshes.back()[0]), Board::create(2).value(), options, Spread::many_processes)));
+    const std::string text = ranks.back()->finalize().message();
+    EXPECT_NE(text.find("rank 0 waited 200 ms for rank 1"), std::string::npos) << text;
+    EXPECT_EQ(text.find("destroy them in the same order") != std::string::npos, several) << text;
+  }
 }
 
 TEST(Finalize, ReportsLastCallOfMissingRank) {

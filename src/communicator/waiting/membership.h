@@ -2,6 +2,7 @@
 // that ranks share. The other classes of this module and the backends use it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -16,6 +17,19 @@ namespace tutti {
 
 // Processes of the ranks of a communicator.
 enum class Spread : std::uint8_t { one_process, many_processes };
+
+// Counts the communicators of this process.
+class CommunicatorCount {
+ public:
+  CommunicatorCount() { ++count_; }
+  ~CommunicatorCount() { --count_; }
+  CommunicatorCount(const CommunicatorCount&) = delete;
+  CommunicatorCount& operator=(const CommunicatorCount&) = delete;
+  static bool several() { return count_ > 1; }
+
+ private:
+  inline static std::atomic<std::uint32_t> count_ = 0;
+};
 
 // Any thread may use the board, the constants and, through Notifications and Failures, the mesh. Only the thread that
 // runs calls may use the regions, the links and the other functions of the mesh.
@@ -45,6 +59,7 @@ struct Membership {
   const bool spans_hosts;  // There are ranks on other hosts.
   PeerRegions regions;
   Links links;
+  const CommunicatorCount counted;
 
  private:
   static CommunicatorOptions with_forced(CommunicatorOptions given) {

@@ -117,7 +117,9 @@ std::string wait_hint(const Membership& membership, const CurrentCall& current) 
   if (current.finalizes()) {
     if (membership.one_process)
       return ": a thread that drives several ranks must finalize or destroy them in one group";
-    return ": ranks that share several communicators must destroy them in the same order, or in one group";
+    return CommunicatorCount::several()
+               ? ": ranks that share several communicators must destroy them in the same order, or in one group"
+               : "";
   }
   // Messages are not on the board, so the peer's call is unknown. A send that waits long usually waits for a peer that
   // sends too.
