@@ -112,9 +112,10 @@ class Straightener {
 
   // Copies a received message to its target directly, if that is all that the step does.
   void receive_in_place(StraightStep& step) {
-    StraightLane& lane = result_.lanes.back();
     const bool only = step.receives == 1 && step.sends == 0 && step.reads == 0 && step.writes == 1;
-    if (!only || !options_.copies || lane.flag || lane.lane->view.protocol != Protocol::ll) return;
+    if (!only || !options_.copies) return;
+    StraightLane& lane = result_.lanes.back();
+    if (lane.flag || lane.lane->view.protocol != Protocol::ll) return;
     lane.copy = true;
     lane.index = 0;
     step.inputs = step.outputs = 0;
