@@ -12,8 +12,8 @@ constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // Total bytes that a rank sends.
 constexpr std::uint64_t kMaxLlBytes = 64 * kKiB;     // Algorithms that send whole blocks to several ranks.
 constexpr std::uint64_t kMappedBytes = 64 * kKiB;    // Below, two flag rounds cost more than a copy.
-// Sizes at which two_shot_staged is predicted to beat two_shot with Simple, for 8 GPUs with NVLink. With many channels
-// LL serves these sizes.
+// Sizes at which two_shot_staged is predicted to beat two_shot with Simple, for 8 GPUs with NVLink. LL serves those
+// that fit in its slots.
 constexpr std::uint64_t kMinStagedBytes = 512 * kKiB;
 constexpr std::uint64_t kMaxStagedBytes = 1024 * kKiB;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
@@ -60,10 +60,10 @@ std::uint32_t max_lane_channels(const Query& query) {
 }
 
 // Where ranks exchange parts of a block, or blocks, over NVLinks, LL is predicted to be faster as long as a channel's
-// message fits in two slots, even if each takes twice the predicted time.
+// message fits in one slot, even if it takes twice the predicted time. Steps of several chunks are not joined.
 std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
   if (!query.on_nvlinks || has_root(query.problem.collective)) return kMaxLlBytes;
-  const std::uint64_t slots = 2 * max_lane_channels(query) * kLlChunkBytes;
+  const std::uint64_t slots = max_lane_channels(query) * kLlChunkBytes;
   const std::uint64_t bytes = algorithm == "two_shot" ? slots * query.problem.ranks : algorithm == "direct" ? slots : 0;
   return std::max(bytes, kMaxLlBytes);
 }

@@ -85,7 +85,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(chosen[8], ("one_shot", "LL", 1))
         self.assertEqual(chosen[32 * KIB], ("one_shot", "LL", 8))
         self.assertEqual(chosen[64 * KIB], ("two_shot", "LL", 16))
-        self.assertEqual(chosen[MIB], ("two_shot", "LL", 24))
+        self.assertEqual(chosen[MIB], ("two_shot_staged", "Simple", 24))
         self.assertEqual(chosen[2 * MIB], ("two_shot", "Simple", 24))
         self.assertEqual(chosen[256 * MIB], ("two_shot", "Simple", 24))
         mapped = compared("dgx-h100", "256M", "--mapped")[256 * MIB]

@@ -44,13 +44,13 @@ TEST(ChooseForGpus, ChoosesRings_WhenOnlyRingsFollowNvLinks) {
   EXPECT_EQ(chosen(to_all), "direct");
 }
 
-// A message of LL fits in two slots of 4 KiB on each channel.
+// A message of LL fits in a slot of 4 KiB on each channel.
 TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
   const auto protocol = [](Query query) { return choose(query).value().protocol; };
-  for (const auto& [collective, bytes] : {std::pair(Collective::all_reduce, 24 * 8 * 8192),
-                                          {Collective::all_gather, 24 * 8192},
-                                          {Collective::reduce_scatter, 24 * 8192},
-                                          {Collective::all_to_all, 24 * 8192},
+  for (const auto& [collective, bytes] : {std::pair(Collective::all_reduce, 24 * 8 * 4096),
+                                          {Collective::all_gather, 24 * 4096},
+                                          {Collective::reduce_scatter, 24 * 4096},
+                                          {Collective::all_to_all, 24 * 4096},
                                           {Collective::broadcast, 65536}}) {
     Query query = query_on(collective, static_cast<std::uint64_t>(bytes));
     query.on_nvlinks = true;
@@ -61,7 +61,7 @@ TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
     query.on_nvlinks = false;
     EXPECT_EQ(protocol(query), Protocol::simple) << name(collective) << " over PCIe, where bytes count";
   }
-  Query query = query_on(Collective::all_reduce, 512 << 10);
+  Query query = query_on(Collective::all_reduce, 256 << 10);
   query.on_nvlinks = true;
   EXPECT_EQ(protocol(query), Protocol::ll);
   query.max_channels = 4;
