@@ -52,12 +52,18 @@ tutti_comm Communicator::handle(std::chrono::milliseconds timeout) {
 }
 
 std::exception_ptr Communicator::failure() {
-  const std::unique_lock<std::mutex> lock(leaving_, std::try_to_lock);
+  if (process_ != getpid()) return nullptr;
+  const std::lock_guard<std::mutex> lock(leaving_);
+  find_failure();
+  return failure_;
+}
+
+void Communicator::find_failure() {
   const tutti_comm comm = comm_;
-  if (!lock || comm == nullptr || process_ != getpid()) return nullptr;
+  if (failure_ || comm == nullptr) return;
   tutti_status status = tutti_ok;
-  if (tutti_comm_async_error(comm, &status) != tutti_ok || status == tutti_ok) return nullptr;
-  return std::make_exception_ptr(LibraryError(status, tutti_last_error(comm), rank_));
+  if (tutti_comm_async_error(comm, &status) != tutti_ok || status == tutti_ok) return;
+  failure_ = std::make_exception_ptr(LibraryError(status, tutti_last_error(comm), rank_));
 }
 
 void Communicator::abort() {
@@ -71,6 +77,7 @@ void Communicator::leave() {
     return;
   }
   const std::lock_guard<std::mutex> lock(leaving_);
+  find_failure();  // For works that are waited for later.
   const tutti_comm comm = comm_.exchange(nullptr);
   if (comm != nullptr) tutti_comm_leave(comm);
 }

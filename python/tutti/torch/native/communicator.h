@@ -87,12 +87,16 @@ class Communicator {
   void leave();
 
  private:
+  // Keeps the failure of the communicator, if it has one. Needs leaving_.
+  void find_failure();
+
   std::atomic<tutti_comm> comm_;
   std::chrono::milliseconds timeout_;
   tutti_comm view_ = nullptr;  // Handle with the timeout of the last call that had another one. Destroyed with comm_.
   std::chrono::milliseconds view_timeout_{0};
   int rank_;
-  std::mutex leaving_;  // Held by leave() and failure().
+  std::mutex leaving_;          // Held by leave() and failure().
+  std::exception_ptr failure_;  // Also after leave(). Guarded by leaving_.
   int process_;
   bool has_members_;
 };

@@ -26,12 +26,24 @@ void continue_in(const c10::Stream& stream, const c10::Stream& current, const Ca
   }
 }
 
+// Returns whether the call before the event may still run. The event of a captured call cannot be queried.
+bool is_open(const c10::Event& end) {
+  try {
+    return !end.query();
+  } catch (const c10::Error&) {
+    return true;
+  }
+}
+
 }  // namespace
 
 DeviceCalls::DeviceCalls(std::shared_ptr<Hooks> hooks) : hooks_(std::move(hooks)), process_(getpid()) {}
 
 DeviceCalls::~DeviceCalls() {
-  if (watcher_.joinable()) watcher_.detach();  // This is a child of fork().
+  if (!watcher_.joinable()) return;
+  // This is a child of fork(). The end of a condition variable would wait for the watcher, which does not exist here.
+  watcher_.detach();
+  static_cast<void>(changed_.release());
 }
 
 std::shared_ptr<Communicator> DeviceCalls::communicator() const {
@@ -107,13 +119,14 @@ void DeviceCalls::abort() {
 }
 
 void DeviceCalls::end(OpenCalls calls) {
+  if (process_ != getpid()) return;
   std::unique_lock<std::mutex> lock(mutex_);
   is_ended_ = true;
   const std::shared_ptr<Communicator> communicator = communicator_;
   const std::shared_ptr<c10::Event> last = last_;
   lock.unlock();
-  if (communicator == nullptr || process_ != getpid()) return;
-  if (calls == OpenCalls::kAbort && last != nullptr && !last->query()) communicator->abort();
+  if (communicator == nullptr) return;
+  if (calls == OpenCalls::kAbort && last != nullptr && is_open(*last)) communicator->abort();
   const Lock calling(calling_);
   // This wait ends early if the watcher finds a failure.
   if (communicator->is_open()) tutti_comm_synchronize(communicator->default_handle());
@@ -121,7 +134,7 @@ void DeviceCalls::end(OpenCalls calls) {
   is_watched_ = false;
   std::thread watcher = std::move(watcher_);
   lock.unlock();
-  changed_.notify_all();
+  changed_->notify_all();
   if (watcher.joinable()) watcher.join();
   communicator->leave();
 }
@@ -130,7 +143,7 @@ void DeviceCalls::end(OpenCalls calls) {
 void DeviceCalls::watch(Communicator& communicator) {
   pthread_setname_np(pthread_self(), "tutti_watch");
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!changed_.wait_for(lock, kWatchInterval, [this] { return !is_watched_; })) {
+  while (!changed_->wait_for(lock, kWatchInterval, [this] { return !is_watched_; })) {
     lock.unlock();
     if (communicator.failure() != nullptr) return hooks_->start_abort();
     lock.lock();

@@ -64,7 +64,8 @@ class DeviceCalls {
   std::shared_ptr<c10::Event> last_;   // End of the last call.
   bool is_ended_ = false;
   bool is_watched_ = false;
-  std::condition_variable changed_;  // Notified when is_watched_ becomes false.
+  // Notified when is_watched_ becomes false.
+  std::unique_ptr<std::condition_variable> changed_ = std::make_unique<std::condition_variable>();
   std::thread watcher_;
   const int process_;
 };
