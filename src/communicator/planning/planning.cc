@@ -31,7 +31,9 @@ Status prove(ProvedPlans& proved, const Loop& loop, Messages messages) {
   auto proof = verify(proved.plans, loop, messages);
   if (proof.ok() && proved.overlaps && !suffices(proof.value(), loop)) {
     proved.overlaps = false;
-    proof = verify(proved.plans, loop_of(false, loop.slots), messages);
+    Loop apart = loop_of(false, loop.slots);
+    apart.ring = loop.ring;
+    proof = verify(proved.plans, apart, messages);
   }
   if (proof.ok()) proved.balanced = proof.value().balanced;
   return std::move(proof).status();
