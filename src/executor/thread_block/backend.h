@@ -4,8 +4,10 @@
 //   ThreadBlock::thread(), thread_count()  index of this thread, and number of threads
 //   ThreadBlock::slice(number)             thread that handles item `number`: number modulo thread_count()
 //   ThreadBlock::part(halvings)            MessagePart of this thread, with groups of thread_count() >> halvings
-//   threads ThreadBlock::join()                    barrier with memory ordering ThreadBlock::agree(progress) barrier;
-//   returns done if all threads are done ThreadBlock::stopped()                 true if waiting is pointless
+//                                          threads
+//   ThreadBlock::join()                    barrier with memory ordering
+//   ThreadBlock::agree(progress)           barrier; returns done if all threads are done
+//   ThreadBlock::stopped()                 true if waiting is pointless
 //   ThreadBlock::too_late()                true if the communicator has failed; called by one thread at the beginning
 #pragma once
 

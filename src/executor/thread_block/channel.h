@@ -52,7 +52,7 @@ class Channel {
 
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
-    // Only peers' memory may be in use for something else after a failure: lanes outlive it. This slow read from host
+    // Only peers' buffers may be in use for something else after a failure: lanes outlive it. This slow read from host
     // memory overlaps the copy of the image. With time slicing it was checked before.
     const bool looks = call_.accesses_peers() && saved_ == nullptr && thread_block_.thread() == 0;
     const bool too_late = looks && thread_block_.too_late();
