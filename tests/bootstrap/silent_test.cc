@@ -82,20 +82,26 @@ TEST(Bootstrap, LogsRank_WhenStoppedAfterJoining_WithoutTimeout) {
   EXPECT_TRUE(*named);
 }
 
-// Rank 0 runs the rendezvous, which no longer reports anything.
-TEST(Bootstrap, NamesRankZero_WhenStoppedWithRendezvous) {
+// Starts `first` of three ranks, which runs the rendezvous, and the other one of ranks 0 and 1. Waits until both have
+// joined. Their processes have the numbers 0 and 1.
+void start_rendezvous_and_another(Processes& processes, Rank first, std::int64_t timeout_ms) {
   const RendezvousOptions options = note_when_two_have_joined();
   const Shared<UniqueId> id;
   const Gate made;
-  Processes processes;
   processes.start([&] {
     *id = make_unique_id(options).value();
     made.open();
-    return join(*id, 0, 3, 2000);
+    return join(*id, first, 3, timeout_ms);
   });
   made.wait();
-  processes.start([&] { return join(*id, 1, 3, 2000); });
+  processes.start([&] { return join(*id, 1 - first, 3, timeout_ms); });
   await_two_ranks();
+}
+
+// The rendezvous no longer reports anything.
+TEST(Bootstrap, NamesRankZero_WhenStoppedWithRendezvous) {
+  Processes processes;
+  start_rendezvous_and_another(processes, 0, 2000);
   processes.stop(0);
   const std::string text = processes.report(1);
   EXPECT_EQ(text.find("rank 0 ("), 0U) << text;
@@ -103,20 +109,10 @@ TEST(Bootstrap, NamesRankZero_WhenStoppedWithRendezvous) {
   EXPECT_NE(text.find("does not answer: stopped, overloaded or out of reach"), std::string::npos) << text;
 }
 
-// Rank 1 runs the rendezvous, and ends before rank 2 joins.
+// Rank 1 ends before rank 2 joins.
 TEST(Bootstrap, NamesRankOfRendezvousThatDied) {
-  const RendezvousOptions options = note_when_two_have_joined();
-  const Shared<UniqueId> id;
-  const Gate made;
   Processes processes;
-  processes.start([&] {
-    *id = make_unique_id(options).value();
-    made.open();
-    return join(*id, 1, 3, 20'000);
-  });
-  made.wait();
-  processes.start([&] { return join(*id, 0, 3, 20'000); });
-  await_two_ranks();
+  start_rendezvous_and_another(processes, 1, 20'000);
   processes.kill(0);
   const std::string text = processes.report(1);
   EXPECT_EQ(text.find("rank 1 ("), 0U) << text;
