@@ -9,8 +9,9 @@
 
 namespace tutti {
 
-// Rate of all NVLinks of an H100, as NCCL's rings reach it (tools/simulator/figures.cc).
-inline constexpr double kNvlinksOfH100 = 0.808 * 450;
+// Share of the rate of NVLinks of an H100 that NCCL's rings reach, and the rate of all its links.
+inline constexpr double kNvlinkEfficiency = 0.808;
+inline constexpr double kNvlinksOfH100 = kNvlinkEfficiency * 450;
 
 // A constant from which gpu_kernel() is computed.
 struct GpuConstant {

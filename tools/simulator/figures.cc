@@ -63,7 +63,7 @@ Costs hopper() {
   costs.hop_us = kHopsByProxy;
   // Simple: a thread block of NCCL's symmetric kernels (src/sym_kernels.cc). LL128: NCCL's limit of a channel.
   costs.channel_gbytes_per_s = {65, 8.62, 36.7};
-  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = 0.808;
+  costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)] = kNvlinkEfficiency;
   costs.multicast = 0.835;
   costs.multicast_falls = 0.03;
   return costs;
