@@ -54,9 +54,9 @@ bool one_round_pays(const Query& query) {
 
 // Maximum channels of an algorithm with lanes.
 std::uint32_t max_lane_channels(const Query& query) {
-  const std::uint32_t most = std::min(query.thread_blocks, query.lane_channels);
+  const std::uint32_t available = std::min(query.thread_blocks, query.lane_channels);
   const std::uint32_t requested = query.channels != 0 ? query.channels : query.max_channels;
-  return requested != 0 ? std::min(most, requested) : most;
+  return requested != 0 ? std::min(available, requested) : available;
 }
 
 // Where ranks exchange parts of a block, or blocks, over NVLinks, LL is predicted to be faster as long as a channel's
@@ -76,9 +76,9 @@ std::string_view all_reduce(const Query& query) {
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
   if (query.mapped) return "two_shot_mapped";
-  const std::uint64_t least = std::max(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1);
+  const std::uint64_t min_bytes = std::max(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1);
   const bool staged = query.ring.channels > 0 && query.protocol.empty() && ranks > 2 && ranks <= kFewRanks &&
-                      query.block_bytes >= least && query.block_bytes <= kMaxStagedBytes;
+                      query.block_bytes >= min_bytes && query.block_bytes <= kMaxStagedBytes;
   return staged ? "two_shot_staged" : "two_shot";
 }
 
@@ -125,7 +125,7 @@ Protocol protocol_for(const Query& query, std::string_view algorithm) {
 }
 
 // Maximum channels of an algorithm by its memory.
-std::uint32_t most_channels(const Query& query, const Choice& choice) {
+std::uint32_t max_channels_of(const Query& query, const Choice& choice) {
   if (choice.mapped) return query.thread_blocks;
   return choice.staged ? std::max(query.ring.channels, 1U) : query.lane_channels;
 }
@@ -145,7 +145,7 @@ void limit_channels(const Query& query, Choice& choice) {
     if (query.max_channels != 0) choice.channels = std::min(choice.channels, query.max_channels);
   }
   choice.channels = std::min(choice.channels, query.thread_blocks);
-  if (!choice.mapped) choice.channels = std::min(choice.channels, most_channels(query, choice));
+  if (!choice.mapped) choice.channels = std::min(choice.channels, max_channels_of(query, choice));
   // An equal number of channels per ring order, since all rings have the same bandwidth.
   const std::uint32_t orders = uses_rank_order(choice.algorithm) ? query.orders : 1;
   if (query.channels == 0 && choice.channels > orders) choice.channels -= choice.channels % orders;
@@ -166,8 +166,8 @@ Choice choose_for_gpus(const Query& query) {
   const std::uint64_t share = choice.staged             ? kStagedChannelBytes
                               : small && !choice.mapped ? kLlChannelBytes
                                                         : kSimpleChannelBytes;
-  const std::uint64_t most = std::min(query.thread_blocks, most_channels(query, choice));
-  choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, most));
+  const std::uint64_t max_channels = std::min(query.thread_blocks, max_channels_of(query, choice));
+  choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, max_channels));
   limit_channels(query, choice);
   choice.loop.skew = 1;
   choice.loop.order = StageOrder::earliest_first;
