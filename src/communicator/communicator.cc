@@ -111,7 +111,7 @@ Result<std::unique_ptr<Communicator>> Communicator::split_on_host(int color, int
 Result<std::unique_ptr<Communicator>> Communicator::shrink_on_host(const std::vector<Rank>& excluded,
                                                                    const CommunicatorOptions& options) {
   store_relaxed(&aborted_, 0U);
-  Shrinking shrinking(control_->membership.mesh, control_->membership.links,
+  Shrinking shrinking(control_->membership.mesh, control_->membership.lanes,
                       {.self = rank(),
                        .ranks = ranks(),
                        .excluded = excluded,

@@ -15,10 +15,10 @@ std::string rank_name(Rank rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
 
-Shrinking::Shrinking(Mesh& mesh, Links& links, ShrinkTerms terms)
+Shrinking::Shrinking(Mesh& mesh, LaneConnections& lanes, ShrinkTerms terms)
     : mesh_(mesh),
-      links_(links),
-      proposals_(links.proposals()),
+      lanes_(lanes),
+      proposals_(lanes.proposals()),
       terms_(std::move(terms)),
       list_(ExcludedList::of(terms_.excluded)),
       deadline_(Deadline::after_ms(terms_.timeout_ms)) {
@@ -55,7 +55,7 @@ Status Shrinking::propose_to_all() {
   Status status = open_sockets().during(rank_name(terms_.self) + " makes sockets for the shrink" + terms_.name);
   for (Rank member = 0; member < ranks(); ++member) {
     if (member == self_) continue;
-    Status sent = links_.collect(members_[member]);
+    Status sent = lanes_.collect(members_[member]);
     if (sent.ok()) sent = propose(member);
     if (status.ok()) status = std::move(sent);
   }
@@ -90,7 +90,7 @@ Status Shrinking::agree() {
 Result<bool> Shrinking::receive(Rank member) {
   const Rank peer = members_[member];
   const bool dead = mesh_.is_dead(peer);
-  TUTTI_CHECK_OK(links_.collect(peer));
+  TUTTI_CHECK_OK(lanes_.collect(peer));
   const Proposals::Pair& pair = proposals_.with(peer);
   if (proposed_[member] && !pair.made) return gave_up(peer);
   if (pair.theirs && !(*pair.theirs == list_)) return disagreement(peer);
@@ -137,7 +137,7 @@ Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
     const auto dead = part_->find_dead();
     for (Rank other = 0; other < ranks(); ++other) {
       if (other == self_) continue;
-      TUTTI_CHECK_OK(links_.collect(members_[other]));
+      TUTTI_CHECK_OK(lanes_.collect(members_[other]));
       if (!proposals_.with(members_[other]).withdrawn.ok()) return gave_up(members_[other]);
     }
     auto received = TUTTI_TRY(part_->receive(member));

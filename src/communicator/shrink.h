@@ -12,7 +12,7 @@
 #include "src/base/clock.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
-#include "src/communicator/waiting/links.h"
+#include "src/communicator/waiting/lane_connections.h"
 
 namespace tutti {
 
@@ -28,7 +28,7 @@ struct ShrinkTerms {
 
 class Shrinking {
  public:
-  Shrinking(Mesh& mesh, Links& links, ShrinkTerms terms);
+  Shrinking(Mesh& mesh, LaneConnections& lanes, ShrinkTerms terms);
 
   Rank self() const { return self_; }  // Rank in the new communicator.
   Rank ranks() const { return static_cast<Rank>(members_.size()); }
@@ -56,7 +56,7 @@ class Shrinking {
   Status keep_waiting(const std::vector<Rank>& missing, const char* action) const;
 
   Mesh& mesh_;
-  Links& links_;
+  LaneConnections& lanes_;
   Proposals& proposals_;
   const ShrinkTerms terms_;
   const ExcludedList list_;

@@ -29,8 +29,8 @@ Result<ReceivedFrame> await_passed(ControlPlane& control, Rank peer, FrameKind k
   const std::string when =
       kind == FrameKind::socket ? "during the split" + membership.name() : "while ranks shared memory";
   for (;;) {
-    TUTTI_CHECK_OK(membership.links.collect(peer));
-    if (auto passed = membership.links.take_passed(peer, kind)) return std::move(*passed);
+    TUTTI_CHECK_OK(membership.lanes.collect(peer));
+    if (auto passed = membership.lanes.take_passed(peer, kind)) return std::move(*passed);
     TUTTI_CHECK_OK(control.failures.found_unpublished(when));
     if (deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not respond in time " + when);
     membership.mesh.wait(peer, Watch{deadline, membership.board.failed_word()}.poll_ms());

@@ -25,8 +25,8 @@ DeviceCallPreparer::DeviceCallPreparer(const Communicator& control, PeerSet& pee
       planner_(
           self_, peers.hosts(), control.options().tuner_plugin,
           [this](const Call& call, const CommunicatorOptions& options) { return chooser_.query_for(call, options); }),
-      links_(self_, peers),
-      plans_(self_, peers, chooser_, links_),
+      lanes_(self_, peers),
+      plans_(self_, peers, chooser_, lanes_),
       autotuning_(make_autotuning(control, peers, chooser_)) {}
 
 CallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& options) const {
@@ -81,7 +81,7 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   if (planned.copies_input || (planned.corrects && !planned.in_place))
     prepared->copied_bytes = input_blocks(planned.key.problem, self_) * block_bytes;
-  TUTTI_CHECK_OK(links_.create_lanes(plan->specs, choice.channels));
+  TUTTI_CHECK_OK(lanes_.create_lanes(plan->specs, choice.channels));
   Launch launch;
   launch.channels = choice.channels;
   TUTTI_CHECK_OK(cut_call(call, choice, plan->limits, ranks_, launch, choice.compression));
@@ -108,7 +108,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   std::vector<RankBuffers> peers(ranks_);  // Only their addresses matter.
   launch.peers = peers.data();
   // Only lanes with LL or LL128 are received in words, at most one slot at a time.
-  const std::size_t stage_bytes = is_small(execution.protocol) ? slot_data(links_.slots(), execution.protocol) : 0;
+  const std::size_t stage_bytes = is_small(execution.protocol) ? slot_data(lanes_.slots(), execution.protocol) : 0;
   std::vector<std::vector<std::byte>> images;
   std::vector<std::span<LaneState* const>> ends_of;
   for (const Program* program : programs) {
@@ -128,7 +128,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
     thread_block_bytes = std::max(thread_block_bytes, ChannelLayout(image).bytes);
     accesses_scratch = accesses_scratch || image.accesses_scratch != 0;
   }
-  const std::vector<LaneState*> ends = TUTTI_TRY(links_.upload_ends(ends_of, launch.channels));
+  const std::vector<LaneState*> ends = TUTTI_TRY(lanes_.upload_ends(ends_of, launch.channels));
   const auto* table = reinterpret_cast<const std::byte*>(ends.data());
   bytes.insert(bytes.end(), table, table + ends.size() * sizeof(LaneState*));
   prepared.memory_bytes = bytes.size();
@@ -164,11 +164,11 @@ std::uint32_t DeviceCallPreparer::message_channels(const Call& call) const {
 Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_message(const Call& call) {
   const bool sends = call.kind == Kind::send;
   const Rank peer = call.root;
-  const LaneSpec base = message_spec(sends ? self_ : peer, sends ? peer : self_, 0, links_.slots());
+  const LaneSpec base = message_spec(sends ? self_ : peer, sends ? peer : self_, 0, lanes_.slots());
   LaneSpec spec = base;
   spec.channel = kMessageChannel;
   LaneState* end = TUTTI_TRY(
-      links_.end(spec, {.writer = spec.writer, .tag = spec.tag, .which = sends ? LaneEnd::writer : LaneEnd::reader}));
+      lanes_.end(spec, {.writer = spec.writer, .tag = spec.tag, .which = sends ? LaneEnd::writer : LaneEnd::reader}));
   const CompiledPlan compiled(message_plan(call, self_), [&](const Operand&, bool) { return end; });
 
   static constexpr ReportedRuns kNone{};

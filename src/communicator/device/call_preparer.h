@@ -12,7 +12,7 @@
 #include "src/communicator/device/plan_chooser.h"
 #include "src/communicator/device/prepared_call.h"
 #include "src/communicator/device/windows.h"
-#include "src/communicator/peers/links.h"
+#include "src/communicator/peers/device_lanes.h"
 #include "src/communicator/planning/call_cache.h"
 #include "src/communicator/planning/call_planner.h"
 
@@ -72,7 +72,7 @@ class DeviceCallPreparer {
   const DeviceWindows& windows_;
   DevicePlanChooser chooser_;
   CallPlanner planner_;
-  DeviceLinks links_;
+  DeviceLanes lanes_;
   DevicePlans plans_;
   std::unique_ptr<DeviceAutotuning> autotuning_;
   const AddressExchange* exchange_ = nullptr;

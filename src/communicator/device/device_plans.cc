@@ -54,7 +54,7 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
   connected->key = key;
   connected->runs = runs_of(key, accesses_peers(algorithm.name()) || peers_.ranks() == 1 ? "" : name(key.protocol));
   connected->limits = {.algorithm = algorithm.name(),
-                       .slot_bytes = choice.mapped ? 0 : slot_data(links_.slots(), protocol),
+                       .slot_bytes = choice.mapped ? 0 : slot_data(lanes_.slots(), protocol),
                        .granule_bytes = protocol == Protocol::ll ? kWordGranule : kPackGranule,
                        .overlaps = true,
                        .balanced = true};
@@ -102,8 +102,8 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
   limits.overlaps = limits.overlaps && proved.overlaps;
   limits.balanced = limits.balanced && proved.balanced;
   std::vector<LaneSpec>& specs = connected.specs.emplace_back(flags_of(mine));
-  for (const LaneUse& use : uses) specs.push_back(links_.spec(use, protocol));
-  TUTTI_CHECK_OK(links_.create_lanes(connected.specs, static_cast<std::uint32_t>(connected.specs.size())));
+  for (const LaneUse& use : uses) specs.push_back(lanes_.spec(use, protocol));
+  TUTTI_CHECK_OK(lanes_.create_lanes(connected.specs, static_cast<std::uint32_t>(connected.specs.size())));
   return compile(mine, uses, protocol, connected);
 }
 
@@ -113,23 +113,23 @@ Status DevicePlans::compile(const Plan& plan, const std::vector<LaneUse>& uses, 
   const auto channel = static_cast<std::uint32_t>(connected.compiled.size());
   std::map<std::tuple<Space, Rank, std::uint16_t, bool>, LaneState*> ends;
   for (const LaneSpec& spec : flags_of(plan)) {
-    const DeviceLinks::Wanted wanted = {.writer = spec.writer, .tag = spec.tag, .channel = channel};
+    const DeviceLanes::Wanted wanted = {.writer = spec.writer, .tag = spec.tag, .channel = channel};
     if (spec.writer == self_) {
       LaneState*& end = ends[{Space::flag, spec.reader, spec.tag, true}];
-      end = TUTTI_TRY(links_.end(spec, wanted));
+      end = TUTTI_TRY(lanes_.end(spec, wanted));
     }
     if (spec.reader != self_) continue;
-    DeviceLinks::Wanted reads = wanted;
+    DeviceLanes::Wanted reads = wanted;
     reads.which = LaneEnd::reader;
-    ends[{Space::flag, spec.writer, spec.tag, false}] = TUTTI_TRY(links_.end(spec, reads));
+    ends[{Space::flag, spec.writer, spec.tag, false}] = TUTTI_TRY(lanes_.end(spec, reads));
   }
   for (const LaneUse& use : uses) {
     const bool sends = use.direction == Direction::sends;
-    const DeviceLinks::Wanted wanted = {.writer = sends ? self_ : use.peer,
+    const DeviceLanes::Wanted wanted = {.writer = sends ? self_ : use.peer,
                                         .tag = use.tag,
                                         .which = sends ? LaneEnd::writer : LaneEnd::reader,
                                         .channel = channel};
-    ends[{Space::lane, use.peer, use.tag, sends}] = TUTTI_TRY(links_.end(links_.spec(use, protocol), wanted));
+    ends[{Space::lane, use.peer, use.tag, sends}] = TUTTI_TRY(lanes_.end(lanes_.spec(use, protocol), wanted));
   }
   connected.compiled.push_back(
       std::make_unique<CompiledPlan>(plan, [&](const Operand& operand, bool sends) -> LaneState* {

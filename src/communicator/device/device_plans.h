@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "src/communicator/device/plan_chooser.h"
-#include "src/communicator/peers/links.h"
+#include "src/communicator/peers/device_lanes.h"
 #include "src/communicator/planning/call_planner.h"
 #include "src/executor/compiled_plan.h"
 
@@ -33,8 +33,8 @@ struct DevicePlan {
 class DevicePlans {
  public:
   // All arguments must outlive this object.
-  DevicePlans(Rank self, const PeerSet& peers, const DevicePlanChooser& chooser, DeviceLinks& links)
-      : self_(self), peers_(peers), chooser_(chooser), links_(links) {}
+  DevicePlans(Rank self, const PeerSet& peers, const DevicePlanChooser& chooser, DeviceLanes& lanes)
+      : self_(self), peers_(peers), chooser_(chooser), lanes_(lanes) {}
 
   // Returns the plan, connected for its first use. The pointer stays valid. `choice`: choice with this key.
   Result<const DevicePlan*> connect(const PlanKey& key, const Choice& choice);
@@ -48,7 +48,7 @@ class DevicePlans {
   const Rank self_;
   const PeerSet& peers_;
   const DevicePlanChooser& chooser_;
-  DeviceLinks& links_;
+  DeviceLanes& lanes_;
   std::vector<std::unique_ptr<DevicePlan>> plans_;
 };
 

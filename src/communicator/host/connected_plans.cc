@@ -80,7 +80,7 @@ Status ConnectedPlans::connect_lanes(const std::vector<Plan>& plans, ConnectedPl
   const Plan& mine = plans[membership_.rank];
   std::vector<LaneSpec> all = flags_of(mine);
   all.insert(all.end(), specs.begin(), specs.end());
-  for (const LaneSpec& spec : all) TUTTI_CHECK_OK(membership_.links.offer(spec));
+  for (const LaneSpec& spec : all) TUTTI_CHECK_OK(membership_.lanes.offer(spec));
   connected.awaited = std::move(all);
   connected.plan = mine;
   connected.uses = uses;
@@ -91,7 +91,7 @@ Status ConnectedPlans::connect_lanes(const std::vector<Plan>& plans, ConnectedPl
 Result<std::optional<Rank>> ConnectedPlans::awaited_by(ConnectedPlan& connected) {
   while (!connected.awaited.empty()) {
     const LaneSpec& spec = connected.awaited.back();
-    const bool ready = TUTTI_TRY(membership_.links.ready(spec));
+    const bool ready = TUTTI_TRY(membership_.lanes.ready(spec));
     if (!ready) return std::optional(spec.writer == membership_.rank ? spec.reader : spec.writer);
     connected.awaited.pop_back();
   }
@@ -107,12 +107,12 @@ void ConnectedPlans::compile(ConnectedPlan& connected) {
         const Rank writer = sends ? membership_.rank : operand.peer;
         const LaneEnd end = sends ? LaneEnd::writer : LaneEnd::reader;
         if (operand.space == Space::flag)
-          return membership_.links.end(flag_spec(writer, sends ? operand.peer : membership_.rank, operand.tag), writer,
+          return membership_.lanes.end(flag_spec(writer, sends ? operand.peer : membership_.rank, operand.tag), writer,
                                        operand.tag, end);
         for (std::size_t i = 0; i < uses.size(); ++i) {
           const bool same_way = (uses[i].direction == Direction::sends) == sends;
           if (same_way && uses[i].peer == operand.peer && uses[i].tag == operand.tag)
-            return membership_.links.end(specs[i], writer, operand.tag, end);
+            return membership_.lanes.end(specs[i], writer, operand.tag, end);
         }
         return nullptr;
       });

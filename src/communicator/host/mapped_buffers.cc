@@ -58,7 +58,7 @@ void MappedBuffers::show(CallRecord& record, const Problem& problem, const Call&
 Status MappedBuffers::receive_regions() {
   for (Rank peer = 0; peer < membership_.ranks; ++peer) {
     if (membership_.regions.has_notifications(peer, load_acquire(&membership_.board.entry(peer).region_notifications)))
-      TUTTI_CHECK_OK(membership_.links.collect(peer));
+      TUTTI_CHECK_OK(membership_.lanes.collect(peer));
   }
   return {};
 }
@@ -101,7 +101,7 @@ Result<std::byte*> MappedBuffers::locate(Rank peer, const BufferReference& refer
   if (peer == membership_.rank) return static_cast<std::byte*>(nullptr);  // A rank's own buffers are not looked up.
   std::byte* memory = membership_.regions.locate(peer, reference, bytes);
   if (memory == nullptr) {
-    TUTTI_CHECK_OK(membership_.links.collect(peer));  // The region was sent before the call was announced.
+    TUTTI_CHECK_OK(membership_.lanes.collect(peer));  // The region was sent before the call was announced.
     memory = membership_.regions.locate(peer, reference, bytes);
   }
   if (memory == nullptr)

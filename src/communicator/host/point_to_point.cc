@@ -70,13 +70,13 @@ MessageOperation::MessageOperation(ControlPlane& control, Waiter& waiter, Messag
 
 // An empty message is one slice without data. It is sent too, and its signature must match.
 Result<bool> MessageOperation::open() {
-  Links& links = control_.membership.links;
-  TUTTI_CHECK_OK(links.offer(spec_));
-  const bool ready = TUTTI_TRY(links.ready(spec_));
+  LaneConnections& lanes = control_.membership.lanes;
+  TUTTI_CHECK_OK(lanes.offer(spec_));
+  const bool ready = TUTTI_TRY(lanes.ready(spec_));
   if (!ready) return false;
   const LaneEnd which = call_.kind == Kind::send ? LaneEnd::writer : LaneEnd::reader;
   compiled_ = std::make_unique<CompiledPlan>(message_plan(call_, control_.membership.rank), [&](const Operand&, bool) {
-    return links.end(spec_, spec_.writer, spec_.tag, which);
+    return lanes.end(spec_, spec_.writer, spec_.tag, which);
   });
   launch_.self = {.input = const_cast<std::byte*>(call_.input), .output = call_.output};
   launch_.element_bytes = static_cast<std::uint32_t>(size_of(call_.type));
@@ -119,7 +119,7 @@ Status MessageOperation::wait() {
 
 Status MessageOperation::disagree() const {
   const Membership& membership = control_.membership;
-  const LaneState& lane = *control_.membership.links.end(spec_, spec_.writer, spec_.tag, LaneEnd::reader);
+  const LaneState& lane = *control_.membership.lanes.end(spec_, spec_.writer, spec_.tag, LaneEnd::reader);
   const std::uint32_t signature = load_relaxed(&lane.view.words->signatures[lane.next % kMaxSlots]);
   const std::string self = "rank " + std::to_string(membership.rank);
   const std::string peer = "rank " + std::to_string(call_.root);
@@ -141,7 +141,7 @@ Status PointToPoint::find_lost() const {
   for (const auto& [end, order] : orders_) {
     const auto& [spec, sends] = end;
     const LaneEnd which = sends ? LaneEnd::writer : LaneEnd::reader;
-    const LaneState* lane = membership.links.end(spec, spec.writer, spec.tag, which);
+    const LaneState* lane = membership.lanes.end(spec, spec.writer, spec.tag, which);
     if (lane == nullptr) continue;
     const Lost lost = lost_in(lane->view);
     const std::uint64_t received = sends ? order.served - lost.messages : order.served;

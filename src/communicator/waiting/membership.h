@@ -11,7 +11,7 @@
 #include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/control/regions.h"
-#include "src/communicator/waiting/links.h"
+#include "src/communicator/waiting/lane_connections.h"
 
 namespace tutti {
 
@@ -32,7 +32,7 @@ class CommunicatorCount {
 };
 
 // Any thread may use the board, the constants and, through Notifications and Failures, the mesh. Only the thread that
-// runs calls may use the regions, the links and the other functions of the mesh.
+// runs calls may use the regions, the lanes and the other functions of the mesh.
 struct Membership {
   Membership(Rank self, Mesh connections, Board shared, CommunicatorOptions given, Spread spread)
       : options(with_forced(std::move(given))),
@@ -42,7 +42,7 @@ struct Membership {
         ranks(board.ranks()),
         one_process(spread == Spread::one_process),
         spans_hosts(mesh.any_remote()),
-        links(mesh, regions, board, self) {}
+        lanes(mesh, regions, board, self) {}
   Membership(const Membership&) = delete;
   Membership& operator=(const Membership&) = delete;
 
@@ -58,7 +58,7 @@ struct Membership {
   const bool one_process;  // All ranks are threads of this process.
   const bool spans_hosts;  // There are ranks on other hosts.
   PeerRegions regions;
-  Links links;
+  LaneConnections lanes;
   const CommunicatorCount counted;
 
  private:

@@ -14,10 +14,10 @@
 
 namespace tutti {
 
-class DeviceLinks {
+class DeviceLanes {
  public:
   // `peers` must outlive this object.
-  DeviceLinks(Rank self, PeerSet& peers) : self_(self), peers_(peers) {}
+  DeviceLanes(Rank self, PeerSet& peers) : self_(self), peers_(peers) {}
 
   const SlotSizes& slots() const { return peers_.lanes().slots; }
 

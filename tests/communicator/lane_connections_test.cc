@@ -1,5 +1,5 @@
 // Exchange of lanes: the owner offers a lane, and the peer maps it.
-#include "src/communicator/waiting/links.h"
+#include "src/communicator/waiting/lane_connections.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@ namespace tutti::test {
 namespace {
 
 struct Side {
-  Side(Mesh made, const Board& board, Rank rank) : mesh(std::move(made)), links(mesh, regions, board, rank) {}
+  Side(Mesh made, const Board& board, Rank rank) : mesh(std::move(made)), lanes(mesh, regions, board, rank) {}
   Mesh mesh;
   PeerRegions regions;
-  Links links;
+  LaneConnections lanes;
 };
 
 struct Sides {
@@ -20,17 +20,17 @@ struct Sides {
     std::vector<Mesh> both = std::move(Mesh::within_process(Hosts::together(2))).value();
     for (Rank rank = 0; rank < 2; ++rank) sides.push_back(std::make_unique<Side>(std::move(both[rank]), board, rank));
   }
-  Links& operator[](Rank rank) { return sides[rank]->links; }
+  LaneConnections& operator[](Rank rank) { return sides[rank]->lanes; }
   Board board = Board::create(2).value();
   std::vector<std::unique_ptr<Side>> sides;
 };
 
-bool is_ready(Links& links, const LaneSpec& spec) {
-  const Result<bool> ready = links.ready(spec);
+bool is_ready(LaneConnections& lanes, const LaneSpec& spec) {
+  const Result<bool> ready = lanes.ready(spec);
   return ready.ok() && ready.value();
 }
 
-TEST(Links, MapLaneAtOneAddress_InOneProcess) {
+TEST(LaneConnections, MapLaneAtOneAddress_InOneProcess) {
   Sides sides;
   const LaneSpec spec = message_spec(0, 1, 5);
   ASSERT_TRUE(sides[0].offer(spec).ok());  // No effect, since rank 1 owns the lane.
@@ -43,7 +43,7 @@ TEST(Links, MapLaneAtOneAddress_InOneProcess) {
   EXPECT_EQ(writing.words, reading.words);
 }
 
-TEST(Links, LetEachEndWakeOtherRank) {
+TEST(LaneConnections, LetEachEndWakeOtherRank) {
   Sides sides;
   for (const LaneSpec& spec : {message_spec(0, 1, 5), flag_spec(1, 0, 6)}) {
     ASSERT_TRUE(sides[spec.reader].offer(spec).ok());
@@ -55,7 +55,7 @@ TEST(Links, LetEachEndWakeOtherRank) {
   }
 }
 
-TEST(Links, WakeRankThatAwaitsOffer) {
+TEST(LaneConnections, WakeRankThatAwaitsOffer) {
   Sides sides;
   *sides.board.sleep_word(0) = 1;
   ASSERT_TRUE(sides[1].offer(message_spec(0, 1, 5)).ok());
@@ -64,7 +64,7 @@ TEST(Links, WakeRankThatAwaitsOffer) {
 
 // Both ranks offer more lanes than a socket can buffer before either reads. Detects lost offers, and ranks that block
 // each other.
-TEST(Links, LoseNoOffer_WhenSocketIsFull) {
+TEST(LaneConnections, LoseNoOffer_WhenSocketIsFull) {
   constexpr std::uint16_t kLanes = 1000;
   Sides sides;
   std::vector<LaneSpec> awaited;
@@ -85,7 +85,7 @@ TEST(Links, LoseNoOffer_WhenSocketIsFull) {
 
 // The socket of the owner is full, so its offer is queued. The owner must not be ready, or it would wait for a writer
 // that does not know the lane.
-TEST(Links, AreNotReady_WhileOfferIsQueued) {
+TEST(LaneConnections, AreNotReady_WhileOfferIsQueued) {
   Sides sides;
   while (std::move(sides.sides[1]->mesh.try_send(0, Frame{})).value()) {
   }
@@ -98,7 +98,7 @@ TEST(Links, AreNotReady_WhileOfferIsQueued) {
   EXPECT_TRUE(is_ready(sides[0], spec));
 }
 
-TEST(Links, RejectLaneBetweenOtherRanks) {
+TEST(LaneConnections, RejectLaneBetweenOtherRanks) {
   Sides sides;
   Frame frame;
   const LaneSpec foreign = message_spec(2, 1, 0);  // Owned by rank 1, but not written by rank 0.
@@ -108,7 +108,7 @@ TEST(Links, RejectLaneBetweenOtherRanks) {
   EXPECT_EQ(sides[0].collect(1).message(), "rank 1 offered a lane from rank 2 to rank 1");
 }
 
-TEST(Links, RejectLane_WithoutItsSegment) {
+TEST(LaneConnections, RejectLane_WithoutItsSegment) {
   Sides sides;
   Frame frame;
   const LaneSpec spec = message_spec(0, 1, 0);

@@ -1,4 +1,4 @@
-#include "src/communicator/peers/links.h"
+#include "src/communicator/peers/device_lanes.h"
 
 #include <algorithm>
 #include <set>
@@ -13,14 +13,14 @@ LaneSpec on_channel(LaneSpec spec, std::uint32_t channel) {
 
 }  // namespace
 
-LaneSpec DeviceLinks::spec(const LaneUse& use, Protocol protocol) const {
+LaneSpec DeviceLanes::spec(const LaneUse& use, Protocol protocol) const {
   LaneUse plain = use;
   plain.form = LaneForm::one_way;
   const bool near = peers_.hosts().share(self_, use.peer);
   return spec_of(plain, self_, protocol, near ? kLaneSlotsInHost : Slots::most, slots());
 }
 
-Status DeviceLinks::create_lanes(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels) {
+Status DeviceLanes::create_lanes(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels) {
   std::set<LaneSpec> wanted;
   for (std::uint32_t channel = 0; channel < channels; ++channel)
     for (const LaneSpec& spec : specs[channel % specs.size()]) wanted.insert(on_channel(spec, channel));
@@ -28,7 +28,7 @@ Status DeviceLinks::create_lanes(std::span<const std::vector<LaneSpec>> specs, s
   return {};
 }
 
-Result<LaneState*> DeviceLinks::end(const LaneSpec& spec, const Wanted& wanted) {
+Result<LaneState*> DeviceLanes::end(const LaneSpec& spec, const Wanted& wanted) {
   const bool forward = wanted.writer == spec.writer && wanted.tag == spec.tag;
   auto& known = ends_[{spec, forward, wanted.which}];
   if (known == nullptr) {
@@ -41,7 +41,7 @@ Result<LaneState*> DeviceLinks::end(const LaneSpec& spec, const Wanted& wanted) 
   return known.get();
 }
 
-Result<std::vector<LaneState*>> DeviceLinks::upload_ends(std::span<const std::span<LaneState* const>> ends,
+Result<std::vector<LaneState*>> DeviceLanes::upload_ends(std::span<const std::span<LaneState* const>> ends,
                                                          std::uint32_t channels) {
   struct Missing {
     End* end;

@@ -19,9 +19,9 @@
 
 namespace tutti {
 
-class Links {
+class LaneConnections {
  public:
-  Links(Mesh& mesh, PeerRegions& regions, const Board& board, Rank self)
+  LaneConnections(Mesh& mesh, PeerRegions& regions, const Board& board, Rank self)
       : mesh_(mesh), regions_(regions), board_(board), transport_(self), self_(self) {}
 
   // Creates the memory of a lane that this rank owns, and sends its address to the other end. If the socket is full,
@@ -41,7 +41,7 @@ class Links {
 
  private:
   // A rank uses one end of each lane, except for a lane to itself.
-  struct Link {
+  struct Ends {
     LaneState writing, reading, partner_writing, partner_reading;
   };
   static Rank owner(const LaneSpec& spec);
@@ -58,7 +58,7 @@ class Links {
   const Board& board_;
   ShmTransport transport_;
   Rank self_;
-  std::map<LaneSpec, std::unique_ptr<Link>> links_;
+  std::map<LaneSpec, std::unique_ptr<Ends>> ends_;
   std::map<LaneSpec, LaneAddress> made_;       // Own lanes whose address has not been sent yet.
   std::map<LaneSpec, LaneAddress> addresses_;  // Received and not attached yet.
   std::map<std::pair<Rank, FrameKind>, std::deque<ReceivedFrame>> passages_;  // Received and not taken yet.

@@ -1,4 +1,4 @@
-#include "src/communicator/waiting/links.h"
+#include "src/communicator/waiting/lane_connections.h"
 
 #include <algorithm>
 
@@ -16,12 +16,12 @@ static_assert(sizeof(LaneOffer) == 56);
 
 // Returns the rank whose memory holds the lane: the reader, so that polling stays local. A pair of lanes is in memory
 // of the forward lane's reader.
-Rank Links::owner(const LaneSpec& spec) { return spec.reader; }
+Rank LaneConnections::owner(const LaneSpec& spec) { return spec.reader; }
 
-Status Links::offer(const LaneSpec& spec) { return make(spec).status(); }
+Status LaneConnections::offer(const LaneSpec& spec) { return make(spec).status(); }
 
-Result<bool> Links::make(const LaneSpec& spec) {
-  if (links_.contains(spec)) return true;
+Result<bool> LaneConnections::make(const LaneSpec& spec) {
+  if (ends_.contains(spec)) return true;
   if (mesh_.is_remote(other(spec))) {
     TUTTI_CHECK_OK(attach_remote(spec));
     return true;
@@ -42,7 +42,7 @@ Result<bool> Links::make(const LaneSpec& spec) {
 }
 
 // The first lane of a segment that is sent successfully also passes the segment's descriptor.
-Result<bool> Links::notify(const LaneSpec& spec, const LaneAddress& address) {
+Result<bool> LaneConnections::notify(const LaneSpec& spec, const LaneAddress& address) {
   const Frame frame = frame_of(FrameKind::lane, LaneOffer{spec, address});
   const std::pair segment = {spec.writer, address.segment};
   const int descriptor = passed_.contains(segment) ? -1 : transport_.segment(address.segment).descriptor();
@@ -54,8 +54,8 @@ Result<bool> Links::notify(const LaneSpec& spec, const LaneAddress& address) {
 }
 
 // Processes received frames first, since the other end may wait for space in its socket too.
-Result<bool> Links::ready(const LaneSpec& spec) {
-  if (links_.contains(spec)) return true;
+Result<bool> LaneConnections::ready(const LaneSpec& spec) {
+  if (ends_.contains(spec)) return true;
   TUTTI_CHECK_OK(collect(other(spec)));
   if (owner(spec) == self_) return make(spec);
   const auto found = addresses_.find(spec);
@@ -65,7 +65,7 @@ Result<bool> Links::ready(const LaneSpec& spec) {
   return true;
 }
 
-Status Links::collect(Rank peer) {
+Status LaneConnections::collect(Rank peer) {
   for (;;) {
     auto received = TUTTI_TRY(mesh_.receive(peer));
     if (!received) return {};
@@ -73,7 +73,7 @@ Status Links::collect(Rank peer) {
   }
 }
 
-Status Links::take_in(Rank peer, ReceivedFrame received) {
+Status LaneConnections::take_in(Rank peer, ReceivedFrame received) {
   if (received.frame.kind == FrameKind::region) return regions_.adopt(peer, std::move(received));
   if (received.frame.kind == FrameKind::withdrawal) return regions_.drop(peer, received.frame);
   if (received.frame.kind == FrameKind::proposal || received.frame.kind == FrameKind::refusal)
@@ -97,7 +97,7 @@ Status Links::take_in(Rank peer, ReceivedFrame received) {
   return {};
 }
 
-std::optional<ReceivedFrame> Links::take_passed(Rank peer, FrameKind kind) {
+std::optional<ReceivedFrame> LaneConnections::take_passed(Rank peer, FrameKind kind) {
   const auto found = passages_.find({peer, kind});
   if (found == passages_.end() || found->second.empty()) return std::nullopt;
   ReceivedFrame passed = std::move(found->second.front());
@@ -106,7 +106,7 @@ std::optional<ReceivedFrame> Links::take_passed(Rank peer, FrameKind kind) {
 }
 
 // Each end creates its own half, so neither waits for the other. Between hosts, the lanes of a pair share nothing.
-Status Links::attach_remote(const LaneSpec& spec) {
+Status LaneConnections::attach_remote(const LaneSpec& spec) {
   const Rank peer = other(spec);
   const auto open = [&](const LaneSpec& lane, LaneState& writing, LaneState& reading) -> Status {
     const bool writes = lane.writer == self_;
@@ -115,38 +115,38 @@ Status Links::attach_remote(const LaneSpec& spec) {
         TUTTI_TRY(mesh_.connection(peer).open(mesh_.context(peer), lane, writes ? LaneEnd::writer : LaneEnd::reader));
     return {};
   };
-  auto link = std::make_unique<Link>();
-  TUTTI_CHECK_OK(open(spec, link->writing, link->reading));
+  auto ends = std::make_unique<Ends>();
+  TUTTI_CHECK_OK(open(spec, ends->writing, ends->reading));
   if (spec.form != LaneForm::one_way) {
     LaneSpec partner = spec;
     std::swap(partner.writer, partner.reader);
     std::swap(partner.tag, partner.partner_tag);
-    TUTTI_CHECK_OK(open(partner, link->partner_writing, link->partner_reading));
+    TUTTI_CHECK_OK(open(partner, ends->partner_writing, ends->partner_reading));
   }
-  links_[spec] = std::move(link);
+  ends_[spec] = std::move(ends);
   return {};
 }
 
-Status Links::attach(const LaneSpec& spec, Rank owner, const LaneAddress& address) {
+Status LaneConnections::attach(const LaneSpec& spec, Rank owner, const LaneAddress& address) {
   const LanePair pair = TUTTI_TRY(transport_.view(spec, owner, address));
-  auto link = std::make_unique<Link>();
-  link->writing.view = link->reading.view = pair.forward;
-  link->partner_writing.view = link->partner_reading.view = pair.partner;
+  auto ends = std::make_unique<Ends>();
+  ends->writing.view = ends->reading.view = pair.forward;
+  ends->partner_writing.view = ends->partner_reading.view = pair.partner;
   if (other(spec) != self_) {
-    for (LaneState* end : {&link->writing, &link->reading, &link->partner_writing, &link->partner_reading})
+    for (LaneState* end : {&ends->writing, &ends->reading, &ends->partner_writing, &ends->partner_reading})
       end->peer_asleep = board_.sleep_word(other(spec));
   }
-  links_[spec] = std::move(link);
+  ends_[spec] = std::move(ends);
   return {};
 }
 
-LaneState* Links::end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which) {
-  const auto found = links_.find(spec);
-  if (found == links_.end()) return nullptr;
-  Link& link = *found->second;
+LaneState* LaneConnections::end(const LaneSpec& spec, Rank writer, std::uint16_t tag, LaneEnd which) {
+  const auto found = ends_.find(spec);
+  if (found == ends_.end()) return nullptr;
+  Ends& ends = *found->second;
   const bool forward = writer == spec.writer && tag == spec.tag;
-  if (which == LaneEnd::writer) return forward ? &link.writing : &link.partner_writing;
-  return forward ? &link.reading : &link.partner_reading;
+  if (which == LaneEnd::writer) return forward ? &ends.writing : &ends.partner_writing;
+  return forward ? &ends.reading : &ends.partner_reading;
 }
 
 }  // namespace tutti
