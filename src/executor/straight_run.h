@@ -1,7 +1,7 @@
 // Runs part of a straight program: the interpreter's fast path. Host and device compile this source.
 #pragma once
 
-#include "src/executor/ports.h"
+#include "src/executor/lane_operations.h"
 
 namespace tutti {
 

@@ -15,7 +15,7 @@
 #include "src/communicator/communicator.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/waiting/control_plane.h"
-#include "src/executor/ports.h"
+#include "src/executor/lane_operations.h"
 #include "tests/communicator/met_ranks.h"
 #include "tests/communicator/random_pauses.h"
 

@@ -11,7 +11,7 @@
 #include "src/communicator/waiting/cpu_sharing.h"
 #include "src/communicator/waiting/deadlock.h"
 #include "src/communicator/waiting/sleeper.h"
-#include "src/executor/ports.h"
+#include "src/executor/lane_operations.h"
 
 namespace tutti {
 

@@ -4,7 +4,7 @@
 // compile this source.
 #pragma once
 
-#include "src/executor/ports.h"
+#include "src/executor/lane_operations.h"
 
 #if defined(__CUDA_ARCH__)
 #include "src/executor/thread_block/row_threads_cuda.h"

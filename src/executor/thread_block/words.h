@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "src/executor/ports.h"
+#include "src/executor/lane_operations.h"
 #include "src/executor/thread_block/operands.h"
 
 namespace tutti {
