@@ -36,9 +36,9 @@ class VerbsCarrierOver : public testing::TestWithParam<DevicePair> {};
 INSTANTIATE_TEST_SUITE_P(, VerbsCarrierOver,
                          testing::Values(DevicePair{"TwoDevices", {"rxe0"}, {"rxe1"}},
                                          DevicePair{"OneDevice", {"rxe0"}, {"rxe0"}},
-                                         DevicePair{"TwoRails", {"rxe0", "rxe1"}, {"rxe1", "rxe0"}},
-                                         DevicePair{"TwoRailsOfOneDevice", {"rxe0", "rxe0"}, {"rxe1", "rxe1"}},
-                                         DevicePair{"TwoRailsOfThree", {"rxe0", "rxe1", "rxe0"}, {"rxe1", "rxe0"}}),
+                                         DevicePair{"TwoPorts", {"rxe0", "rxe1"}, {"rxe1", "rxe0"}},
+                                         DevicePair{"TwoPortsOfOneDevice", {"rxe0", "rxe0"}, {"rxe1", "rxe1"}},
+                                         DevicePair{"TwoPortsOfThree", {"rxe0", "rxe1", "rxe0"}, {"rxe1", "rxe0"}}),
                          [](const auto& pair) { return pair.param.name; });
 
 // Lanes, sizes and the end that advances are random. A slot is reused as soon as its credit has returned and its
@@ -101,32 +101,32 @@ TEST_P(VerbsCarrierOver, DeliversMessagesOfAllSizesInOrder) {
   pair.until([&] { return pair.writer.carrier->acknowledged() && pair.reader.carrier->acknowledged(); });
 }
 
-// A carrier with two rails, whose other ends are in the test.
-class VerbsRails : public testing::Test {
+// A carrier with two ports, whose other ends are in the test.
+class VerbsPorts : public testing::Test {
  protected:
-  VerbsRails() : writer_({"rxe0", "rxe0"}), port_(ports_of({"rxe1"}).front()) {
+  VerbsPorts() : writer_({"rxe0", "rxe0"}), port_(ports_of({"rxe1"}).front()) {
     VerbsAddress address;
-    address.rails = 2;
+    address.port_count = 2;
     for (std::size_t i = 0; i < 2; ++i) {
-      rails_.push_back(std::move(Rail::create(port_, {})).value());
-      address.rail[i] = rails_[i]->address();
+      connections_.push_back(std::move(PortConnection::create(port_, {})).value());
+      address.queue_pairs[i] = connections_[i]->address();
     }
     EXPECT_TRUE(writer_.carrier->connect(std::as_bytes(std::span(&address, 1))).ok());
   }
-  void answer_on(std::size_t rail) {
+  void answer_on(std::size_t port) {
     VerbsAddress theirs;
     std::memcpy(&theirs, writer_.carrier->address().data(), sizeof theirs);
-    ASSERT_TRUE(rails_[rail]->connect(theirs.rail[rail]).ok());
+    ASSERT_TRUE(connections_[port]->connect(theirs.queue_pairs[port]).ok());
   }
-  // On each rail the carrier may write into a part of the slots.
+  // On each port the carrier may write into a part of the slots.
   void attach(std::uint32_t lane, std::span<std::byte> first, std::span<std::byte> second) {
     VerbsLanding landing;
     landing.address = reinterpret_cast<std::uint64_t>(memory_.data());
     landing.bytes = memory_.size();
-    std::size_t rail = 0;
+    std::size_t port = 0;
     for (const std::span<std::byte> part : {first, second}) {
       auto region = port_.device->register_memory(part.data(), part.size(), RegionUse::remote);
-      landing.keys[rail++] = region.value().get()->rkey;
+      landing.keys[port++] = region.value().get()->rkey;
       regions_.push_back(std::move(region).value());
     }
     HalfLane& half = writer_.add(lane, LaneEnd::writer);
@@ -145,10 +145,10 @@ class VerbsRails : public testing::Test {
   VerbsPort port_;
   std::vector<std::byte> memory_ = std::vector<std::byte>(HalfLane::kSlots * kSlotBytes);
   std::vector<MemoryRegion> regions_;
-  std::vector<std::unique_ptr<Rail>> rails_;
+  std::vector<std::unique_ptr<PortConnection>> connections_;
 };
 
-TEST_F(VerbsRails, CarryHalfOfLargeMessageEach) {
+TEST_F(VerbsPorts, CarryHalfOfLargeMessageEach) {
   answer_on(0);
   answer_on(1);
   const std::span<std::byte> slot = std::span(memory_).first(kSlotBytes);
@@ -157,9 +157,9 @@ TEST_F(VerbsRails, CarryHalfOfLargeMessageEach) {
   advance_until_left(0);
 }
 
-TEST_F(VerbsRails, KeepSlot_UntilAllPartsOfItsMessageHaveLeft) {
-  answer_on(0);                                                              // No message completes on the other rail.
-  for (const std::uint32_t lane : {0U, 2U}) attach(lane, memory_, memory_);  // The lanes' own rail is the first one.
+TEST_F(VerbsPorts, KeepSlot_UntilAllPartsOfItsMessageHaveLeft) {
+  answer_on(0);                                                              // No message completes on the other port.
+  for (const std::uint32_t lane : {0U, 2U}) attach(lane, memory_, memory_);  // The lanes' own port is the first one.
   ASSERT_TRUE(writer_.put(0, 0, kSlotBytes).value());
   ASSERT_TRUE(writer_.put(0, 1, 8).value());
   ASSERT_TRUE(writer_.put(2, 0, 4096).value());
@@ -188,8 +188,8 @@ TEST(VerbsCarrier, DoesNotExceedReceiveCapacity) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) pair.connect(lane, 64);
   std::map<std::uint32_t, std::uint64_t> put;
   std::uint64_t count = fill_up(pair.writer, put, kLanes);
-  EXPECT_GT(count, Rail::kRecords / 2);
-  EXPECT_LT(count, Rail::kRecords);
+  EXPECT_GT(count, PortConnection::kRecords / 2);
+  EXPECT_LT(count, PortConnection::kRecords);
   // Acknowledgements of the device free no capacity while the other rank is idle.
   const Deadline deadline = Deadline::after_ms(60'000);
   while (!pair.writer.carrier->acknowledged() && !deadline.passed()) ASSERT_TRUE(pair.writer.advance().ok());

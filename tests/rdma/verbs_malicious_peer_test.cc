@@ -18,11 +18,11 @@ TEST(VerbsCarrier, RejectsInvalidAddress) {
   };
   EXPECT_FALSE(refuses([](VerbsAddress&) {}));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.version = kVerbsVersion + 1; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = 0; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rails = kMaxPorts + 1; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].mtu = 9; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].ethernet = 0; }));
-  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.rail[0].queue_pair = 1 << 24; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.port_count = 0; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.port_count = kMaxPorts + 1; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.queue_pairs[0].mtu = 9; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.queue_pairs[0].ethernet = 0; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.queue_pairs[0].queue_pair = 1 << 24; }));
   CarrierEnd one({"rxe0"}), other({"rxe1"});
   std::vector<std::byte> shorter = other.carrier->address();
   shorter.pop_back();
@@ -59,13 +59,13 @@ TEST(VerbsCarrier, ReportsRejectedWrite) {
 class VerbsMaliciousPeer : public testing::Test {
  protected:
   VerbsMaliciousPeer() : end_({"rxe0"}) {
-    auto rail = Rail::create(ports_of({"rxe1"}).front(), {});
-    rail_ = std::move(rail).value();
+    auto connection = PortConnection::create(ports_of({"rxe1"}).front(), {});
+    connection_ = std::move(connection).value();
     VerbsAddress ours, theirs;
     std::memcpy(&theirs, end_.carrier->address().data(), sizeof theirs);
-    ours.rails = 1;
-    ours.rail[0] = rail_->address();
-    EXPECT_TRUE(rail_->connect(theirs.rail[0]).ok());
+    ours.port_count = 1;
+    ours.queue_pairs[0] = connection_->address();
+    EXPECT_TRUE(connection_->connect(theirs.queue_pairs[0]).ok());
     EXPECT_TRUE(end_.carrier->connect(std::as_bytes(std::span(&ours, 1))).ok());
     EXPECT_TRUE(end_.carrier->land(0, end_.add(0, LaneEnd::reader, 128)).ok());
     right_.kind = RecordKind::eager;
@@ -74,7 +74,7 @@ class VerbsMaliciousPeer : public testing::Test {
   // Returns the result at the carrier.
   Status send_record(const VerbsRecord& record, std::size_t bytes) {
     const std::vector<std::byte> data(bytes);
-    EXPECT_TRUE(rail_->send(record, data, {}).ok());
+    EXPECT_TRUE(connection_->send(record, data, {}).ok());
     const std::uint64_t before = end_.arrivals;
     const Deadline deadline = Deadline::after_ms(60'000);
     Status status;
@@ -88,7 +88,7 @@ class VerbsMaliciousPeer : public testing::Test {
     EXPECT_EQ(end_.arrivals, 0U);
   }
   CarrierEnd end_;
-  std::unique_ptr<Rail> rail_;
+  std::unique_ptr<PortConnection> connection_;
   VerbsRecord right_;
 };
 
@@ -118,7 +118,7 @@ TEST_F(VerbsMaliciousPeer, CannotRepeatMessage) {
 TEST_F(VerbsMaliciousPeer, CannotRepeatMessage_AheadOfItsTurn) {
   right_.head.number = 1;
   const std::vector<std::byte> data(8);
-  ASSERT_TRUE(rail_->send(right_, data, {}).ok());
+  ASSERT_TRUE(connection_->send(right_, data, {}).ok());
   expect_refused(right_, 8);
 }
 
@@ -132,7 +132,7 @@ TEST_F(VerbsMaliciousPeer, CannotSendOtherLengthThanAnnounced) {
   expect_refused(right_, 8);
 }
 
-TEST_F(VerbsMaliciousPeer, CannotUseUnknownRails) {
+TEST_F(VerbsMaliciousPeer, CannotUseUnknownPorts) {
   right_.kind = RecordKind::message;
   right_.parts = 2;
   expect_refused(right_, 0);

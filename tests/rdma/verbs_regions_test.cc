@@ -182,8 +182,8 @@ TEST(VerbsDeviceRegistration, MayExistAtOneEndOnly) {
   }
 }
 
-// The memory is registered for two rails, one of which the connection does not use.
-TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerRails) {
+// The memory is registered for two ports, one of which the connection does not use.
+TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerPorts) {
   CarrierEnd writer({"rxe0"}), reader({"rxe1", "rxe0"});
   TestRegion early(Order::read_back), late(Order::read_back);
   const LaneMemory before = early.reached_by(*reader.carrier);

@@ -14,7 +14,7 @@ namespace tutti {
 inline constexpr std::uint32_t kVerbsVersion = 2;
 
 // One end of a queue pair.
-struct RailAddress {
+struct QueuePairAddress {
   std::uint32_t queue_pair = 0;
   std::uint32_t first_packet = 0;  // Initial packet sequence number of this end.
   std::array<std::uint8_t, 16> gid = {};
@@ -23,13 +23,13 @@ struct RailAddress {
   std::uint8_t ethernet = 0;
   std::uint32_t reserved = 0;
 };
-static_assert(sizeof(RailAddress) == 32);
+static_assert(sizeof(QueuePairAddress) == 32);
 
-// Rails are paired in this order. Surplus rails of one end are not used.
+// Ports are paired in this order. Surplus ports of one end are not used.
 struct VerbsAddress {
   std::uint32_t version = kVerbsVersion;
-  std::uint32_t rails = 0;
-  std::array<RailAddress, kMaxPorts> rail;
+  std::uint32_t port_count = 0;
+  std::array<QueuePairAddress, kMaxPorts> queue_pairs;
 };
 static_assert(sizeof(VerbsAddress) <= kMaxCarrierBytes);
 
@@ -37,24 +37,24 @@ static_assert(sizeof(VerbsAddress) <= kMaxCarrierBytes);
 struct VerbsLanding {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::array<std::uint32_t, kMaxPorts> keys = {};  // By rail.
+  std::array<std::uint32_t, kMaxPorts> keys = {};  // By port.
   std::uint32_t max_eager = 0;                     // Maximum bytes that the reader accepts within a record.
   std::uint32_t reserved = 0;
 };
 static_assert(sizeof(VerbsLanding) == 56);
 
 enum class RecordKind : std::uint16_t {
-  message = 1,  // This rail has written its share of the data into the slot.
+  message = 1,  // This port has written its share of the data into the slot.
   eager = 2,    // The data follow the record.
   credit = 3,   // head.number messages of the receiver's lane have been consumed.
   receipt = 4,  // Only `received` is valid.
 };
 
-// A record, sent in order on a rail into a buffer that the other end has posted.
+// A record, sent in order between two ports into a buffer that the other end has posted.
 struct VerbsRecord {
   RecordKind kind = RecordKind::receipt;
-  std::uint16_t parts = 1;     // Number of rails that carry data of this message; each sends a record.
-  std::uint32_t received = 0;  // Records that the sender has received on this rail, modulo 2^32.
+  std::uint16_t parts = 1;     // Number of ports that carry data of this message; each sends a record.
+  std::uint32_t received = 0;  // Records that the sender has received on this port, modulo 2^32.
   MessageHead head;
 };
 static_assert(sizeof(VerbsRecord) == 32);

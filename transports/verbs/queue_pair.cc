@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kPacketNumbers = 1 << 24;
 constexpr std::uint8_t kMaxHops = 64;
-// Retry count for a receiver without posted buffers: unlimited. Buffers are always posted, see Rail.
+// Retry count for a receiver without posted buffers: unlimited. Buffers are always posted, see PortConnection.
 constexpr std::uint8_t kForEver = 7;
 constexpr std::uint8_t kRoomTimer = 12;  // 0.64 ms
 
@@ -90,8 +90,8 @@ Result<QueuePair> QueuePair::create(const VerbsPort& port, const VerbsOptions& o
   return made;
 }
 
-RailAddress QueuePair::address() const {
-  RailAddress address;
+QueuePairAddress QueuePair::address() const {
+  QueuePairAddress address;
   address.queue_pair = queue_pair_.get()->qp_num;
   address.first_packet = first_packet_;
   std::copy(std::begin(port_.gid.raw), std::end(port_.gid.raw), address.gid.begin());
@@ -102,7 +102,7 @@ RailAddress QueuePair::address() const {
 }
 
 // RoCE uses the GID. InfiniBand uses the LID, and also the GID in another subnet.
-ibv_qp_attr QueuePair::path_to(const RailAddress& other) const {
+ibv_qp_attr QueuePair::path_to(const QueuePairAddress& other) const {
   ibv_qp_attr attributes = {};
   attributes.ah_attr.port_num = port_.number;
   attributes.ah_attr.dlid = other.lid;
@@ -118,7 +118,7 @@ ibv_qp_attr QueuePair::path_to(const RailAddress& other) const {
   return attributes;
 }
 
-Status QueuePair::connect(const RailAddress& other) {
+Status QueuePair::connect(const QueuePairAddress& other) {
   ibv_gid gid = {};
   std::copy(other.gid.begin(), other.gid.end(), std::begin(gid.raw));
   other_ = tutti::describe(gid);

@@ -28,9 +28,9 @@ class QueuePair {
   QueuePair(QueuePair&&) = default;
 
   const VerbsPort& port() const { return port_; }
-  RailAddress address() const;
+  QueuePairAddress address() const;
   // Enables sending. May take some time, because the system resolves the address in the network.
-  Status connect(const RailAddress& other);
+  Status connect(const QueuePairAddress& other);
 
   // Maximum size that the device copies when a send is posted.
   std::uint32_t inline_bytes() const { return inline_bytes_; }
@@ -51,7 +51,7 @@ class QueuePair {
  private:
   QueuePair() = default;
   Status refused(const std::string& action, int error) const;
-  ibv_qp_attr path_to(const RailAddress& other) const;
+  ibv_qp_attr path_to(const QueuePairAddress& other) const;
 
   VerbsPort port_;
   VerbsOptions options_;

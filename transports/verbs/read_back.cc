@@ -18,10 +18,10 @@ Result<std::unique_ptr<ReadBack>> ReadBack::create(const std::vector<VerbsPort>&
   return made;
 }
 
-Status ReadBack::begin(std::shared_ptr<const RailMemory> memory) {
+Status ReadBack::begin(std::shared_ptr<const PortMemory> memory) {
   memory_ = std::move(memory);
-  for (std::size_t rail = 0; rail < loopbacks_.size(); ++rail) {
-    Loopback& loopback = *loopbacks_[rail];
+  for (std::size_t port = 0; port < loopbacks_.size(); ++port) {
+    Loopback& loopback = *loopbacks_[port];
     ibv_sge to = {reinterpret_cast<std::uint64_t>(loopback.byte.data()), 1, loopback.region.get()->lkey};
     ibv_send_wr read = {};
     read.sg_list = &to;
@@ -29,7 +29,7 @@ Status ReadBack::begin(std::shared_ptr<const RailMemory> memory) {
     read.opcode = IBV_WR_RDMA_READ;
     read.send_flags = IBV_SEND_SIGNALED;
     read.wr.rdma.remote_addr = reinterpret_cast<std::uint64_t>(memory_->at);
-    read.wr.rdma.rkey = memory_->of_rail[rail]->rkey;
+    read.wr.rdma.rkey = memory_->of_port[port]->rkey;
     TUTTI_CHECK_OK(loopback.pair.post(read));
     loopback.reads = true;
   }

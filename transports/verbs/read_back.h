@@ -1,5 +1,5 @@
-// Makes data that rails have written into GPU memory visible to thread blocks: each rail's device reads one byte of it.
-// A read does not overtake writes, and needs no driver call. Each rail has a queue pair connected to itself for these
+// Makes data that ports have written into GPU memory visible to thread blocks: each port's device reads one byte of it.
+// A read does not overtake writes, and needs no driver call. Each port has a queue pair connected to itself for these
 // reads.
 #pragma once
 
@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "transports/verbs/port_memory.h"
 #include "transports/verbs/queue_pair.h"
-#include "transports/verbs/rail_memory.h"
 
 namespace tutti {
 
@@ -20,15 +20,15 @@ class ReadBack {
  public:
   static Result<std::unique_ptr<ReadBack>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
 
-  // Drops all but the first `rails` rails, because the other end has no more.
-  void keep(std::size_t rails) { loopbacks_.resize(std::min(rails, loopbacks_.size())); }
+  // Drops all but the first `ports` ports, because the other end has no more.
+  void keep(std::size_t ports) { loopbacks_.resize(std::min(ports, loopbacks_.size())); }
 
   // Starts reads that cover all data received so far. Only one set of reads may be in progress.
-  Status begin(std::shared_ptr<const RailMemory> memory);
-  // True once all rails have read. An error persists.
+  Status begin(std::shared_ptr<const PortMemory> memory);
+  // True once all ports have read. An error persists.
   Result<bool> done();
 
-  // Descriptors of the rails.
+  // Descriptors of the ports.
   std::vector<int> descriptors() const;
   // Arms the descriptors, which become readable when the reads progress. Returns false if no reads are in progress.
   Result<bool> arm();
@@ -44,7 +44,7 @@ class ReadBack {
 
   std::vector<std::unique_ptr<Loopback>> loopbacks_;
   std::string failure_;
-  std::shared_ptr<const RailMemory> memory_;  // Memory that is being read.
+  std::shared_ptr<const PortMemory> memory_;  // Memory that is being read.
 };
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kStripedBytes = 64 << 10;  // Messages from this size on are split over all rails.
+constexpr std::uint32_t kStripedBytes = 64 << 10;  // Messages from this size on are split over all ports.
 constexpr std::uint32_t kCut = 4096;               // Granularity of the split.
 
 }  // namespace
@@ -21,8 +21,8 @@ Result<std::unique_ptr<Carrier>> VerbsCarrier::create(const std::vector<VerbsPor
                                                       const VerbsOptions& options) {
   std::unique_ptr<VerbsCarrier> carrier(new VerbsCarrier(options));
   for (const VerbsPort& port : ports) {
-    std::unique_ptr<Rail> rail = TUTTI_TRY(Rail::create(port, options));
-    carrier->rails_.push_back(std::move(rail));
+    std::unique_ptr<PortConnection> connection = TUTTI_TRY(PortConnection::create(port, options));
+    carrier->connections_.push_back(std::move(connection));
   }
   carrier->descriptor_ = adopt_socket(::epoll_create1(EPOLL_CLOEXEC));
   if (!carrier->descriptor_) return system_error("make a descriptor for " + carrier->describe());
@@ -31,14 +31,14 @@ Result<std::unique_ptr<Carrier>> VerbsCarrier::create(const std::vector<VerbsPor
 
 std::string VerbsCarrier::describe() const {
   std::string text = "verbs";
-  for (const auto& rail : rails_) text += ", " + rail->describe();
+  for (const auto& connection : connections_) text += ", " + connection->describe();
   return text;
 }
 
 std::vector<std::byte> VerbsCarrier::address() const {
   VerbsAddress address;
-  address.rails = static_cast<std::uint32_t>(rails_.size());
-  for (std::size_t i = 0; i < rails_.size(); ++i) address.rail[i] = rails_[i]->address();
+  address.port_count = static_cast<std::uint32_t>(connections_.size());
+  for (std::size_t i = 0; i < connections_.size(); ++i) address.queue_pairs[i] = connections_[i]->address();
   std::vector<std::byte> bytes(sizeof address);
   std::memcpy(bytes.data(), &address, sizeof address);
   return bytes;
@@ -48,13 +48,13 @@ Status VerbsCarrier::connect(std::span<const std::byte> bytes) {
   VerbsAddress other;
   if (bytes.size() != sizeof other) return remote_error("the peer's address is not one of " + describe());
   std::memcpy(&other, bytes.data(), sizeof other);
-  if (other.version != kVerbsVersion || other.rails == 0 || other.rails > kMaxPorts)
+  if (other.version != kVerbsVersion || other.port_count == 0 || other.port_count > kMaxPorts)
     return remote_error("the peer's address is not one of " + describe());
-  rails_.resize(std::min<std::size_t>(rails_.size(), other.rails));
-  if (read_back_ != nullptr) read_back_->keep(rails_.size());
-  for (std::size_t i = 0; i < rails_.size(); ++i) {
-    TUTTI_CHECK_OK(rails_[i]->connect(other.rail[i]));
-    TUTTI_CHECK_OK(wait_for(rails_[i]->descriptor()));
+  connections_.resize(std::min<std::size_t>(connections_.size(), other.port_count));
+  if (read_back_ != nullptr) read_back_->keep(connections_.size());
+  for (std::size_t i = 0; i < connections_.size(); ++i) {
+    TUTTI_CHECK_OK(connections_[i]->connect(other.queue_pairs[i]));
+    TUTTI_CHECK_OK(wait_for(connections_[i]->descriptor()));
   }
   return {};
 }
@@ -67,22 +67,23 @@ Status VerbsCarrier::wait_for(int descriptor) {
 }
 
 bool VerbsCarrier::acknowledged() const {
-  return std::all_of(rails_.begin(), rails_.end(), [](const auto& rail) { return rail->acknowledged(); });
+  return std::all_of(connections_.begin(), connections_.end(),
+                     [](const auto& connection) { return connection->acknowledged(); });
 }
 
 // ---- Lanes ----
 
 Result<LaneMemory> VerbsCarrier::allocate(std::size_t bytes) { return HalfLane::allocate_shared(bytes); }
 
-std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_rail() const {
+std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_port() const {
   std::vector<std::shared_ptr<VerbsDevice>> devices;
-  for (const auto& rail : rails_) devices.push_back(rail->port().device);
+  for (const auto& connection : connections_) devices.push_back(connection->port().device);
   return devices;
 }
 
 // The registration lives as long as the returned memory, which owns it.
 Result<RegisteredRegion> VerbsCarrier::reach(const DeviceRegion& region) {
-  auto memory = std::make_shared<RailMemory>();
+  auto memory = std::make_shared<PortMemory>();
   memory->device_memory = region.memory;
   memory->at = region.memory.get();
   memory->bytes = region.bytes;
@@ -93,7 +94,7 @@ Result<RegisteredRegion> VerbsCarrier::reach(const DeviceRegion& region) {
     reached.how += (reached.how.empty() ? "" : ", ") + device.name() + " " + made.how;
     return std::move(made.region);
   };
-  TUTTI_CHECK_OK(register_with_rails(*memory, device_of_rail(), add));
+  TUTTI_CHECK_OK(register_with_ports(*memory, device_of_port(), add));
   if (!region.ordered) TUTTI_CHECK_OK(prepare_read_back());
   std::erase_if(regions_, [](const auto& known) { return known.expired(); });
   regions_.push_back(memory);
@@ -105,7 +106,7 @@ Result<RegisteredRegion> VerbsCarrier::reach(const DeviceRegion& region) {
 Status VerbsCarrier::prepare_read_back() {
   if (read_back_ != nullptr) return {};
   std::vector<VerbsPort> ports;
-  for (const auto& rail : rails_) ports.push_back(rail->port());
+  for (const auto& connection : connections_) ports.push_back(connection->port());
   std::unique_ptr<ReadBack> made = TUTTI_TRY(ReadBack::create(ports, options_));
   for (const int descriptor : made->descriptors()) TUTTI_CHECK_OK(wait_for(descriptor));
   read_back_ = std::move(made);
@@ -120,11 +121,11 @@ Result<VerbsCarrier::Slots> VerbsCarrier::registered(const HalfLane& half, Regio
     slots.memory = region.lock();
     if (slots.memory != nullptr && slots.memory->holds(slots.at)) return slots;
   }
-  auto own = std::make_shared<RailMemory>();
+  auto own = std::make_shared<PortMemory>();
   own->at = slots.at;
   own->bytes = slots.bytes;
   const auto add = [&](const VerbsDevice& device) { return device.register_memory(slots.at, slots.bytes, use); };
-  TUTTI_CHECK_OK(register_with_rails(*own, device_of_rail(), add));
+  TUTTI_CHECK_OK(register_with_ports(*own, device_of_port(), add));
   slots.memory = std::move(own);
   return slots;
 }
@@ -136,7 +137,7 @@ Result<std::vector<std::byte>> VerbsCarrier::land(std::uint32_t lane, const Half
   VerbsLanding landing;
   landing.address = reinterpret_cast<std::uint64_t>(made.slots.at);
   landing.bytes = made.slots.bytes;
-  for (std::size_t i = 0; i < rails_.size(); ++i) landing.keys[i] = made.slots.memory->of_rail[i]->rkey;
+  for (std::size_t i = 0; i < connections_.size(); ++i) landing.keys[i] = made.slots.memory->of_port[i]->rkey;
   landing.max_eager = made.slots.on_device() ? 0 : std::uint32_t{kEagerBytes};
   if (!reading_.emplace(lane, std::move(made)).second) return internal_error("a lane landed twice");
   next_reading_ = std::max(next_reading_, lane + 1);
@@ -173,19 +174,19 @@ void VerbsCarrier::forget(std::uint32_t lane, LaneEnd end) {
 
 // ---- Sending ----
 
-// Returns the share of a message that this rail carries: a part if the message is split over all rails, else all of it.
-Rail::Write VerbsCarrier::part_of(const Writing& lane, const MessageHead& head, const std::byte* data,
-                                  std::size_t rail) const {
+// Returns the share of a message that this port carries: a part if the message is split over all ports, else all of it.
+PortConnection::Write VerbsCarrier::part_of(const Writing& lane, const MessageHead& head, const std::byte* data,
+                                            std::size_t port) const {
   std::size_t begin = 0, end = head.bytes;
   if (head.bytes >= kStripedBytes) {
-    const auto cut = [&](std::size_t part) { return head.bytes / kCut * part / rails_.size() * kCut; };
-    begin = cut(rail);
-    if (rail + 1 < rails_.size()) end = cut(rail + 1);
+    const auto cut = [&](std::size_t part) { return head.bytes / kCut * part / connections_.size() * kCut; };
+    begin = cut(port);
+    if (port + 1 < connections_.size()) end = cut(port + 1);
   }
   const auto offset = static_cast<std::size_t>(data - lane.slots.at) + begin;
   return {.from = data + begin,
-          .from_key = lane.slots.memory->of_rail[rail]->lkey,
-          .to_key = lane.landing.keys[rail],
+          .from_key = lane.slots.memory->of_port[port]->lkey,
+          .to_key = lane.landing.keys[port],
           .to = lane.landing.address + offset,
           .bytes = static_cast<std::uint32_t>(end - begin)};
 }
@@ -201,17 +202,19 @@ Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
     if (!home(head.lane).has_room()) return false;
     record.kind = RecordKind::eager;
     TUTTI_CHECK_OK(home(head.lane).send(record, {data, head.bytes}, {}));
-  } else if (head.bytes < kStripedBytes || rails_.size() == 1) {
+  } else if (head.bytes < kStripedBytes || connections_.size() == 1) {
     if (!home(head.lane).has_room()) return false;
     record.kind = RecordKind::message;
     in_flight = 1;
-    TUTTI_CHECK_OK(home(head.lane).send(record, {}, part_of(lane, head, data, head.lane % rails_.size())));
+    TUTTI_CHECK_OK(home(head.lane).send(record, {}, part_of(lane, head, data, head.lane % connections_.size())));
   } else {
-    if (!std::all_of(rails_.begin(), rails_.end(), [](const auto& rail) { return rail->has_room(); })) return false;
+    if (!std::all_of(connections_.begin(), connections_.end(),
+                     [](const auto& connection) { return connection->has_room(); }))
+      return false;
     record.kind = RecordKind::message;
-    in_flight = record.parts = static_cast<std::uint16_t>(rails_.size());
-    for (std::size_t i = 0; i < rails_.size(); ++i)
-      TUTTI_CHECK_OK(rails_[i]->send(record, {}, part_of(lane, head, data, i)));
+    in_flight = record.parts = static_cast<std::uint16_t>(connections_.size());
+    for (std::size_t i = 0; i < connections_.size(); ++i)
+      TUTTI_CHECK_OK(connections_[i]->send(record, {}, part_of(lane, head, data, i)));
   }
   lane.put = head.number + 1;
   if (in_flight == 0) leave(head.lane, lane);
@@ -246,7 +249,7 @@ void VerbsCarrier::leave(std::uint32_t number, Writing& lane) {
 
 Status VerbsCarrier::advance(CarrierEvents& events) {
   events_ = &events;
-  for (const auto& rail : rails_) TUTTI_CHECK_OK(rail->advance(*this));
+  for (const auto& connection : connections_) TUTTI_CHECK_OK(connection->advance(*this));
   TUTTI_CHECK_OK(read_back());
   for (const std::uint32_t number : unsent_) {
     Writing& lane = writing_.at(number);
@@ -267,13 +270,13 @@ Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::by
   return received(record, data, found->second);
 }
 
-// Records of one message arrive in any order, as do messages on different rails.
+// Records of one message arrive in any order, as do messages on different ports.
 Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane) {
   const MessageHead& head = record.head;
   Arrival& arrival = lane.arrivals[head.number % HalfLane::kSlots];
   const bool eager = record.kind == RecordKind::eager;
   const bool right = head.number - lane.next < HalfLane::kSlots && head.bytes <= lane.view.slot_bytes &&
-                     record.parts > 0 && record.parts <= (eager ? 1 : rails_.size()) &&
+                     record.parts > 0 && record.parts <= (eager ? 1 : connections_.size()) &&
                      data.size() == (eager ? head.bytes : 0) && (data.empty() || !lane.slots.on_device());
   const bool fits = arrival.came == 0 || (arrival.parts == record.parts && arrival.came < arrival.parts &&
                                           std::memcmp(&arrival.head, &head, sizeof head) == 0);
@@ -307,7 +310,7 @@ Status VerbsCarrier::read_back() {
     TUTTI_CHECK_OK(events_->arrived(head));
   }
   if (held_.empty()) return {};
-  const std::shared_ptr<const RailMemory> memory = held_.front().memory;
+  const std::shared_ptr<const PortMemory> memory = held_.front().memory;
   const auto elsewhere = [&](const Held& held) { return held.memory != memory; };
   reading_back_ = static_cast<std::size_t>(std::find_if(held_.begin(), held_.end(), elsewhere) - held_.begin());
   return read_back_->begin(memory);
@@ -315,10 +318,10 @@ Status VerbsCarrier::read_back() {
 
 bool VerbsCarrier::arm() {
   if (!unsent_.empty()) return false;
-  // Arms all rails, even if one has work, because later waits may concern other rails. advance() detects failures.
+  // Arms all ports, even if one has work, because later waits may concern other ports. advance() detects failures.
   bool quiet = true;
-  for (const auto& rail : rails_) {
-    const Result<bool> armed = rail->arm();
+  for (const auto& connection : connections_) {
+    const Result<bool> armed = connection->arm();
     quiet = armed.ok() && armed.value() && quiet;
   }
   if (read_back_ == nullptr) return quiet;

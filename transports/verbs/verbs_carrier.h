@@ -1,5 +1,5 @@
 // Lanes between two ranks over RDMA. A small message is sent within the record that announces it. Other messages are
-// written from the writer's slot into the reader's; large ones are split over all rails.
+// written from the writer's slot into the reader's; large ones are split over all ports.
 #pragma once
 
 #include <array>
@@ -15,15 +15,15 @@
 #include "src/base/owned.h"
 #include "src/base/socket.h"
 #include "transports/carrier.h"
-#include "transports/verbs/rail.h"
-#include "transports/verbs/rail_memory.h"
+#include "transports/verbs/port_connection.h"
+#include "transports/verbs/port_memory.h"
 #include "transports/verbs/read_back.h"
 
 namespace tutti {
 
-class VerbsCarrier final : public Carrier, private RailEvents {
+class VerbsCarrier final : public Carrier, private PortConnectionEvents {
  public:
-  // Creates a carrier with one rail for each port.
+  // Creates a carrier with one connection for each port.
   static Result<std::unique_ptr<Carrier>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
 
   std::string name() const override { return "verbs"; }
@@ -46,7 +46,7 @@ class VerbsCarrier final : public Carrier, private RailEvents {
  private:
   // Slots of a half, in registered host memory or in a device region.
   struct Slots {
-    std::shared_ptr<const RailMemory> memory;
+    std::shared_ptr<const PortMemory> memory;
     std::byte* at = nullptr;
     std::size_t bytes = 0;
     bool on_device() const { return memory->device_memory != nullptr; }
@@ -72,16 +72,17 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   // Message that has arrived, but is reported only after its data are read back.
   struct Held {
     MessageHead head;
-    std::shared_ptr<const RailMemory> memory;
+    std::shared_ptr<const PortMemory> memory;
   };
 
   explicit VerbsCarrier(const VerbsOptions& options) : options_(options) {}
-  Rail& home(std::uint32_t lane) { return *rails_[lane % rails_.size()]; }
-  std::vector<std::shared_ptr<VerbsDevice>> device_of_rail() const;
+  PortConnection& home(std::uint32_t lane) { return *connections_[lane % connections_.size()]; }
+  std::vector<std::shared_ptr<VerbsDevice>> device_of_port() const;
   Result<Slots> registered(const HalfLane& half, RegionUse use) const;
   Status wait_for(int descriptor);
   Status prepare_read_back();
-  Rail::Write part_of(const Writing& lane, const MessageHead& head, const std::byte* data, std::size_t rail) const;
+  PortConnection::Write part_of(const Writing& lane, const MessageHead& head, const std::byte* data,
+                                std::size_t port) const;
   void leave(std::uint32_t number, Writing& lane);
 
   Status received(const VerbsRecord& record, std::span<const std::byte> data) override;
@@ -91,15 +92,15 @@ class VerbsCarrier final : public Carrier, private RailEvents {
   Status read_back();
 
   VerbsOptions options_;
-  std::vector<std::unique_ptr<Rail>> rails_;
-  Socket descriptor_;  // epoll descriptor over those of all rails.
+  std::vector<std::unique_ptr<PortConnection>> connections_;
+  Socket descriptor_;  // epoll descriptor over those of all ports.
   std::unordered_map<std::uint32_t, Writing> writing_;
   std::unordered_map<std::uint32_t, Reading> reading_;
   std::uint32_t next_reading_ = 0;     // One more than the highest lane read so far; numbers are not reused.
   std::vector<std::uint32_t> unsent_;  // Lanes whose messages have left since the last report.
   CarrierEvents* events_ = nullptr;    // Set during advance().
 
-  std::vector<std::weak_ptr<const RailMemory>> regions_;
+  std::vector<std::weak_ptr<const PortMemory>> regions_;
   std::unique_ptr<ReadBack> read_back_;  // Null until a region needs it.
   std::deque<Held> held_;
   std::size_t reading_back_ = 0;  // Number of held messages, from the first, that are being read back.

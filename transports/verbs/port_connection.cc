@@ -1,4 +1,4 @@
-#include "transports/verbs/rail.h"
+#include "transports/verbs/port_connection.h"
 
 #include <sys/mman.h>
 
@@ -9,27 +9,27 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMemoryBytes = 2 * Rail::kRecords * kRecordBytes;
+constexpr std::size_t kMemoryBytes = 2 * PortConnection::kRecords * kRecordBytes;
 // Flag in a work request's id; the other bits are the index of the buffer.
 constexpr std::uint64_t kReceive = std::uint64_t{1} << 63;
 
 }  // namespace
 
-void Rail::Unmap::operator()(std::byte* memory) const { ::munmap(memory, kMemoryBytes); }
+void PortConnection::Unmap::operator()(std::byte* memory) const { ::munmap(memory, kMemoryBytes); }
 
-Result<std::unique_ptr<Rail>> Rail::create(const VerbsPort& port, const VerbsOptions& options) {
+Result<std::unique_ptr<PortConnection>> PortConnection::create(const VerbsPort& port, const VerbsOptions& options) {
   // A message takes two sends: its data and its record.
   QueuePair pair = TUTTI_TRY(QueuePair::create(port, options, {2 * kRecords, kRecords, kRecordBytes}));
-  std::unique_ptr<Rail> rail(new Rail(std::move(pair)));
+  std::unique_ptr<PortConnection> connection(new PortConnection(std::move(pair)));
   void* mapped = ::mmap(nullptr, kMemoryBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return system_error("map memory for RDMA device " + port.device->name());
-  rail->records_.reset(static_cast<std::byte*>(mapped));
-  rail->region_ = TUTTI_TRY(port.device->register_memory(mapped, kMemoryBytes, RegionUse::remote));
-  for (std::uint32_t index = 0; index < kRecords; ++index) TUTTI_CHECK_OK(rail->post_receives({&index, 1}));
-  return rail;
+  connection->records_.reset(static_cast<std::byte*>(mapped));
+  connection->region_ = TUTTI_TRY(port.device->register_memory(mapped, kMemoryBytes, RegionUse::remote));
+  for (std::uint32_t index = 0; index < kRecords; ++index) TUTTI_CHECK_OK(connection->post_receives({&index, 1}));
+  return connection;
 }
 
-Status Rail::post_receives(std::span<const std::uint32_t> indices) {
+Status PortConnection::post_receives(std::span<const std::uint32_t> indices) {
   std::array<ibv_recv_wr, kBatch> requests = {};
   std::array<ibv_sge, kBatch> buffers = {};
   for (std::size_t i = 0; i < indices.size(); ++i) {
@@ -42,7 +42,7 @@ Status Rail::post_receives(std::span<const std::uint32_t> indices) {
   return indices.empty() ? Status() : pair_.post(requests[0]);
 }
 
-Status Rail::send(VerbsRecord record, std::span<const std::byte> data, const Write& write) {
+Status PortConnection::send(VerbsRecord record, std::span<const std::byte> data, const Write& write) {
   record.received = reported_ = received_;
   std::byte* buffer = outgoing(sent_);
   std::memcpy(buffer, &record, sizeof record);
@@ -74,14 +74,14 @@ Status Rail::send(VerbsRecord record, std::span<const std::byte> data, const Wri
 }
 
 // Uses completions that arm() found first.
-Status Rail::poll() {
+Status PortConnection::poll() {
   if (waiting_ == 0) waiting_ = TUTTI_TRY(pair_.poll(polled_.data(), kBatch));
   return {};
 }
 
 // When a connection ends, all outstanding operations complete with a flush error. The first completion with another
 // error has the cause.
-Status Rail::failure() const {
+Status PortConnection::failure() const {
   const std::span<const ibv_wc> polled(polled_.data(), static_cast<std::size_t>(waiting_));
   const ibv_wc* cause = nullptr;
   for (const ibv_wc& one : polled) {
@@ -91,7 +91,7 @@ Status Rail::failure() const {
   return cause == nullptr ? Status() : pair_.failure(*cause);
 }
 
-Status Rail::advance(RailEvents& events) {
+Status PortConnection::advance(PortConnectionEvents& events) {
   for (;;) {
     TUTTI_CHECK_OK(poll());
     if (waiting_ == 0) break;
@@ -112,7 +112,7 @@ Status Rail::advance(RailEvents& events) {
   return {};
 }
 
-Status Rail::handle_completion(const ibv_wc& completion, RailEvents& events) {
+Status PortConnection::handle_completion(const ibv_wc& completion, PortConnectionEvents& events) {
   if ((completion.wr_id & kReceive) == 0) {
     const Ticket& ticket = tickets_[completed_++ % kRecords];
     if (ticket.written) events.written(ticket.lane, ticket.number);
@@ -129,7 +129,7 @@ Status Rail::handle_completion(const ibv_wc& completion, RailEvents& events) {
   return record.kind == RecordKind::receipt ? Status() : events.received(record, data);
 }
 
-Result<bool> Rail::arm() {
+Result<bool> PortConnection::arm() {
   if (waiting_ > 0) return false;
   TUTTI_CHECK_OK(pair_.arm());
   TUTTI_CHECK_OK(poll());

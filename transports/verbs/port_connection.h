@@ -19,7 +19,7 @@
 
 namespace tutti {
 
-class RailEvents {
+class PortConnectionEvents {
  public:
   // A record arrived. `data`: data of an eager message, valid during the call.
   virtual Status received(const VerbsRecord& record, std::span<const std::byte> data) = 0;
@@ -27,10 +27,10 @@ class RailEvents {
   virtual void written(std::uint32_t lane, std::uint64_t number) = 0;
 
  protected:
-  ~RailEvents() = default;
+  ~PortConnectionEvents() = default;
 };
 
-class Rail {
+class PortConnection {
  public:
   // Share of a message that is written before its record. bytes == 0: none.
   struct Write {
@@ -42,11 +42,11 @@ class Rail {
   };
   static constexpr std::uint32_t kRecords = 128;
 
-  static Result<std::unique_ptr<Rail>> create(const VerbsPort& port, const VerbsOptions& options);
+  static Result<std::unique_ptr<PortConnection>> create(const VerbsPort& port, const VerbsOptions& options);
 
   const VerbsPort& port() const { return port_; }
-  RailAddress address() const { return pair_.address(); }
-  Status connect(const RailAddress& other) { return pair_.connect(other); }
+  QueuePairAddress address() const { return pair_.address(); }
+  Status connect(const QueuePairAddress& other) { return pair_.connect(other); }
   std::string describe() const { return pair_.describe(); }
   int descriptor() const { return pair_.descriptor(); }
 
@@ -58,7 +58,7 @@ class Rail {
   bool acknowledged() const { return completed_ == sent_; }
 
   // Processes completions and received records.
-  Status advance(RailEvents& events);
+  Status advance(PortConnectionEvents& events);
   // Arms the descriptor. Returns false if advance() has work already.
   Result<bool> arm();
 
@@ -74,13 +74,13 @@ class Rail {
     bool written = false;  // False: no message.
   };
 
-  explicit Rail(QueuePair pair) : port_(pair.port()), pair_(std::move(pair)) {}
+  explicit PortConnection(QueuePair pair) : port_(pair.port()), pair_(std::move(pair)) {}
   std::byte* outgoing(std::uint32_t record) const { return records_.get() + record % kRecords * kRecordBytes; }
   std::byte* incoming(std::uint32_t index) const { return records_.get() + (kRecords + index) * kRecordBytes; }
   std::uint32_t room() const { return kRecords - std::max(sent_ - completed_, sent_ - taken_); }
   Status post_receives(std::span<const std::uint32_t> indices);
   Status poll();
-  Status handle_completion(const ibv_wc& completion, RailEvents& events);
+  Status handle_completion(const ibv_wc& completion, PortConnectionEvents& events);
   Status failure() const;
 
   struct Unmap {
