@@ -4,7 +4,7 @@
 //
 // A message of S bytes, by protocol p from a channel of one rank to one of another, over links of class c:
 //   keeps the sender's channel busy for step_us[p] + S / channel_gbytes_per_s[p],
-//   sends compressed_bytes[p] * S over each link,
+//   sends sent_bytes_per_byte[p] * S over each link,
 //   arrives hop_us[c][p] after its last byte was sent, on top of the latencies of the links,
 //   keeps the receiver's channel busy as long as the sender's.
 // A call starts launch_us + base_us[p] late on every rank.
@@ -35,7 +35,7 @@ struct Costs {
   std::array<std::array<double, kProtocolCount>, kLinkClasses> hop_us{};
   std::array<double, kProtocolCount> step_us{};
   std::array<double, kProtocolCount> channel_gbytes_per_s{};
-  std::array<double, kProtocolCount> compressed_bytes{1, 1, 1};  // Bytes sent per byte of data.
+  std::array<double, kProtocolCount> sent_bytes_per_byte{1, 1, 1};  // Bytes sent per byte of data.
   double fold_gbytes_per_s = 0;  // Rate at which a channel reduces received data; 0: no extra cost.
   double copy_gbytes_per_s = 0;  // Rate at which a channel copies within its rank's memory; 0: no extra cost.
   // Rates at which a channel encodes and decodes float32 values, by compression format; 0: no extra cost.

@@ -69,8 +69,8 @@ Costs device_costs() {
     hops[kLl] = hops[kLl128] = 0.6;
   }
   costs.hop_us[static_cast<std::size_t>(LinkClass::network)] = {14, 5, 8.5};
-  costs.compressed_bytes[kLl] = 2;
-  costs.compressed_bytes[kLl128] = 128.0 / 120;
+  costs.sent_bytes_per_byte[kLl] = 2;
+  costs.sent_bytes_per_byte[kLl128] = 128.0 / 120;
   for (std::uint32_t i = 1; i < kCompressionFormats; ++i)
     costs.encode_gbytes_per_s[i] = costs.decode_gbytes_per_s[i] =
         coding_gbytes_per_s(static_cast<CompressionFormat>(i), costs.channel_gbytes_per_s[kSimple]);

@@ -53,7 +53,7 @@ double work_us(const Traffic& traffic, const Passing& passing) {
 
 double links_us(const Traffic& traffic, const Passing& passing) {
   const double bytes =
-      passing.load.block_bytes * passing.costs.compressed_bytes[static_cast<std::size_t>(passing.load.protocol)];
+      passing.load.block_bytes * passing.costs.sent_bytes_per_byte[static_cast<std::size_t>(passing.load.protocol)];
   const double busiest = std::max(traffic.sent, traffic.received);
   const double of_group = traffic.between > 0 ? traffic.between : busiest;
   return std::max(time_us(busiest * bytes, passing.level.rank_gbytes_per_s),

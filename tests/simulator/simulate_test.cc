@@ -44,7 +44,7 @@ TEST(Simulation, ChargesChannelsStepsAndProtocols) {
   costs.channel_gbytes_per_s.fill(10);
   costs.step_us.fill(0.5);
   costs.base_us = {6, 8, 6};
-  costs.compressed_bytes = {1, 2, 1};
+  costs.sent_bytes_per_byte = {1, 2, 1};
   Call call = whole(1e6);
   // Rank 0 sends for 100 us, rank 1 receives for as long; the link of 100 GB/s is faster.
   const Wanted wanted = {Collective::broadcast, "direct"};

@@ -52,11 +52,11 @@ std::vector<Figure> figures_of(Costs& costs) {
   list(all, "channel_gbytes_per_s", costs.channel_gbytes_per_s, protocol);
   list(all, "encode_gbytes_per_s", costs.encode_gbytes_per_s, format);
   list(all, "decode_gbytes_per_s", costs.decode_gbytes_per_s, format);
-  list(all, "compressed_bytes", costs.compressed_bytes, protocol);
+  list(all, "sent_bytes_per_byte", costs.sent_bytes_per_byte, protocol);
   list(all, "efficiency", costs.efficiency, kind);
   list(all, "channel_bytes", costs.channel_bytes, protocol);
   list(all, "chunk_bytes", costs.chunk_bytes, protocol);
-  list(all, "chain_piece_bytes", costs.chain_chunk_bytes, protocol);
+  list(all, "chain_chunk_bytes", costs.chain_chunk_bytes, protocol);
   return all;
 }
 
@@ -72,8 +72,8 @@ std::vector<std::pair<std::string, std::uint32_t*>> counts_of(Costs& costs) {
 
 // Returns true for parameters that must not be 0, since they divide or are divided.
 bool must_be_positive(const std::string& figure) {
-  for (const char* each :
-       {"gbytes_per_s", "compressed_bytes", "efficiency", "mapped_share", "channel_bytes", "chunk_bytes", "settle_us"})
+  for (const char* each : {"gbytes_per_s", "sent_bytes_per_byte", "efficiency", "mapped_share", "channel_bytes",
+                           "chunk_bytes", "settle_us"})
     if (figure.find(each) != std::string::npos) return true;
   return false;
 }

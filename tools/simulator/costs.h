@@ -2,7 +2,7 @@
 // set for each generation of GPUs (figures.h).
 //
 // A message of S bytes with protocol p occupies each link of its route for
-//   compressed_bytes[p] * S / (efficiency[kind] * rate of the link). A link carries one message at a time. The host
+//   sent_bytes_per_byte[p] * S / (efficiency[kind] * rate of the link). A link carries one message at a time. The host
 //   needs launch_us() per call and runs ahead of the devices. A series of calls, as in benchmarks, takes the longer of
 //   host time and device time per call.
 #pragma once

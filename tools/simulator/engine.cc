@@ -5,7 +5,7 @@
 
 #include "tools/simulator/ends.h"
 #include "tools/simulator/nccl_protocol.h"
-#include "tools/simulator/wires.h"
+#include "tools/simulator/simulated_lanes.h"
 
 namespace tutti::simulator {
 namespace {
@@ -30,7 +30,7 @@ class Engine {
         timeline_(request.jitter, request.seed),
         network_ranks_(network.ranks()),
         heads_(std::min(network.ranks(), kMaxNvlsHeads)),
-        wires_(program, network, request, timeline_),
+        lanes_(program, network, request, timeline_),
         step_us_(request.costs.step_us[static_cast<std::size_t>(request.protocol)]),
         message_us_(request.costs.message_us[static_cast<std::size_t>(request.protocol)]),
         us_per_byte_(
@@ -63,12 +63,12 @@ class Engine {
         advance(event.subject);
         continue;
       }
-      wires_.enter_receiver(message_of(event));
+      lanes_.enter_receiver(message_of(event));
       ++result_.events;
     }
     if (done_ < ranks_.size()) return deadlock();
-    result_.links = wires_.uses();
-    result_.data_bytes = wires_.data_bytes();
+    result_.links = lanes_.uses();
+    result_.data_bytes = lanes_.data_bytes();
     return std::move(result_);
   }
 
@@ -136,23 +136,23 @@ class Engine {
   void prefetch(const EventQueue& queue) const {
     constexpr std::size_t kSubject = 14, kStep = 11, kEnds = 8, kLanes = 5, kMessages = 2;  // Events ahead.
     if (const Event* event = queue.ahead(kSubject)) {
-      if (is_message(*event)) wires_.prefetch(message_of(*event));
+      if (is_message(*event)) lanes_.prefetch(message_of(*event));
       else prefetch_rank(event->subject);
     }
     if (const Event* event = queue.ahead(kStep)) {
-      if (is_message(*event)) wires_.prefetch_lane_of(message_of(*event));
+      if (is_message(*event)) lanes_.prefetch_lane_of(message_of(*event));
       else __builtin_prefetch(&step_of(*event));
     }
     if (const Event* event = queue.ahead(kEnds)) {
-      if (is_message(*event)) wires_.prefetch_links_of(message_of(*event));
+      if (is_message(*event)) lanes_.prefetch_links_of(message_of(*event));
       else __builtin_prefetch(program_.ends.data() + step_of(*event).first);
     }
     const Event* event = queue.ahead(kLanes);
     if (event != nullptr && !is_message(*event))
-      for (const End end : next_ends(*event)) wires_.prefetch_lane(end.lane());
+      for (const End end : next_ends(*event)) lanes_.prefetch_lane(end.lane());
     event = queue.ahead(kMessages);
     if (event != nullptr && !is_message(*event))
-      for (const End end : next_ends(*event)) wires_.prefetch_next(end);
+      for (const End end : next_ends(*event)) lanes_.prefetch_next(end);
   }
 
   void prefetch_rank(std::uint32_t rank) const {
@@ -205,7 +205,7 @@ class Engine {
       const End end = program_.ends[i];
       const bool receives = end.kind() == EndKind::receive || end.kind() == EndKind::await;
       if (!receives && end.kind() != EndKind::send) continue;
-      const Wires::Promise promise = receives ? wires_.next(end.lane(), rank) : wires_.slot(end.lane(), rank);
+      const SimulatedLanes::Promise promise = receives ? lanes_.next(end.lane(), rank) : lanes_.slot(end.lane(), rank);
       if (!promise.known) {
         state.waits_for = end.lane();
         ready.known = false;
@@ -231,10 +231,10 @@ class Engine {
                                                     folded * fold_us_per_byte_ + whole * coding_us(step));
     double passed = end;
     const End* const ends = program_.ends.data() + step.first;
-    for (std::uint32_t i = 0; i < step.sources; ++i) wires_.take(ends[i], end);
+    for (std::uint32_t i = 0; i < step.sources; ++i) lanes_.take(ends[i], end);
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i) {
-      if (ends[i].kind() == EndKind::send) passed = std::max(passed, wires_.send(ends[i].lane(), bytes, end, chain));
-      else wires_.signal(ends[i].lane(), end, state.stored_us, chain);
+      if (ends[i].kind() == EndKind::send) passed = std::max(passed, lanes_.send(ends[i].lane(), bytes, end, chain));
+      else lanes_.signal(ends[i].lane(), end, state.stored_us, chain);
     }
     if (awaits_stores_ && state.chunk == 0) end = std::max(end, passed);
     trace(rank, state.chunk, end, bytes);
@@ -276,12 +276,12 @@ class Engine {
     const End* const ends = program_.ends.data() + step.first;
     for (std::uint32_t i = 0; i < step.sources; ++i) {
       if (ends[i].kind() == EndKind::read)
-        await_read(slice, chain, ends[i], wires_.transfer(ends[i].lane(), slice.bytes));
-      else if (state.slice == 0) wires_.take(ends[i], free);
+        await_read(slice, chain, ends[i], lanes_.transfer(ends[i].lane(), slice.bytes));
+      else if (state.slice == 0) lanes_.take(ends[i], free);
     }
     for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i)
       if (ends[i].kind() == EndKind::write)
-        state.stored_us = std::max({state.stored_us, slice.end, wires_.transfer(ends[i].lane(), slice.bytes)});
+        state.stored_us = std::max({state.stored_us, slice.end, lanes_.transfer(ends[i].lane(), slice.bytes)});
     return leave_slice(rank, step, slice, chain);
   }
 
@@ -298,13 +298,13 @@ class Engine {
         .bytes = step.units * request_.unit_bytes / chunks, .last = last, .free = free, .end = free, .read = chain};
     const std::span<const End> sources(program_.ends.data() + step.first, step.sources);
     const std::span<const End> targets(sources.data() + sources.size(), step.targets);
-    const double sum_us = !first && step.gathered ? wires_.gather(sources, slice.bytes) : 0;
+    const double sum_us = !first && step.gathered ? lanes_.gather(sources, slice.bytes) : 0;
     for (const End source : sources) {
       if (source.kind() == EndKind::read) await_read(slice, chain, source, sum_us);
-      else if (first) wires_.take(source, free);
+      else if (first) lanes_.take(source, free);
     }
     if (!first && step.spread)
-      state.stored_us = std::max({state.stored_us, slice.end, wires_.spread(targets, slice.bytes)});
+      state.stored_us = std::max({state.stored_us, slice.end, lanes_.spread(targets, slice.bytes)});
     if (last) {
       slice.end += copy_us;
       state.stored_us += copy_us;
@@ -315,12 +315,12 @@ class Engine {
   // Accounts for the arrival of data that a slice reads. Further slices are requested before the data arrives.
   void await_read(Slice& slice, const Chain& chain, End source, double carried_us) const {
     const std::uint32_t lane = source.lane();
-    const double arrival = carried_us + (slice.last ? 2 * wires_.latency_us(lane) : 0);
+    const double arrival = carried_us + (slice.last ? 2 * lanes_.latency_us(lane) : 0);
     if (arrival <= slice.end) return;
     const double carried = std::max(carried_us - slice.free, 0.0);
     slice.end = arrival;
     slice.read = chain;
-    slice.read.links[static_cast<std::size_t>(wires_.narrowest(lane))] += static_cast<float>(carried);
+    slice.read.links[static_cast<std::size_t>(lanes_.narrowest(lane))] += static_cast<float>(carried);
     slice.read.hops += static_cast<float>(arrival - slice.free - carried);
     slice.read.channel -= static_cast<float>(arrival - slice.free);
   }
@@ -332,8 +332,8 @@ class Engine {
     for (const End target : targets) {
       if (!slice.last) break;
       if (target.kind() == EndKind::send)
-        wires_.send(target.lane(), step.units * request_.unit_bytes, slice.end, chain);
-      if (target.kind() == EndKind::signal) wires_.signal(target.lane(), slice.end, state.stored_us, slice.read);
+        lanes_.send(target.lane(), step.units * request_.unit_bytes, slice.end, chain);
+      if (target.kind() == EndKind::signal) lanes_.signal(target.lane(), slice.end, state.stored_us, slice.read);
     }
     chain = slice.read;
     state.slice = slice.last ? 0 : state.slice + 1;
@@ -361,7 +361,7 @@ class Engine {
       const RankState& state = ranks_[rank];
       if (state.done || state.waits_for == kNone) continue;
       const LaneLinks& links = program_.lanes[state.waits_for];
-      const bool reads = wires_.reader_waits(state.waits_for, rank);
+      const bool reads = lanes_.reader_waits(state.waits_for, rank);
       who += (reported++ == 0 ? "" : ", ") + std::string("rank ") +
              std::to_string(program_.symmetry.representative_of_class(rank) % network_ranks_) +
              (reads ? " for a message from rank " : " for a slot to rank ") +
@@ -375,7 +375,7 @@ class Engine {
   Timeline timeline_;
   const Rank network_ranks_;  // Higher numbers are the same ranks in other orders.
   const double heads_;        // Number of ranks that fold for all if switches reduce.
-  Wires wires_;
+  SimulatedLanes lanes_;
   const double step_us_, message_us_;
   const double us_per_byte_, fold_us_per_byte_;
   const bool awaits_stores_;

@@ -19,7 +19,7 @@ Costs nccl() {
   costs.launch_many_us = 13.4;
   costs.launch_graph_us = 2;
   costs.step_us = {0.5, 0.1, 0.2};
-  costs.compressed_bytes = {1, 2, 128.0 / 120};      // LL has 8 bytes of data in 16, LL128 120 in 128.
+  costs.sent_bytes_per_byte = {1, 2, 128.0 / 120};   // LL has 8 bytes of data in 16, LL128 120 in 128.
   costs.efficiency = {1, 0.8, 0.8, 0.8, 0.8, 0.94};  // Network: 46 to 48 of 50 GB/s, says NVIDIA (nccl-tests, 290).
   costs.unsettled_us = 68;                           // Fitted to H100; fits A100 equally well.
   costs.settle_us = 493;
@@ -107,7 +107,7 @@ Costs processor() {
   costs.hop_us = {{{0.15, 0.1, 0.15}, {0.15, 0.1, 0.15}, {1, 1, 1}, {15, 15, 15}}};
   costs.step_us = {0.05, 0.05, 0.05};
   costs.channel_gbytes_per_s = {8, 4, 8};
-  costs.compressed_bytes = {1, 8.0 / 7, 1};
+  costs.sent_bytes_per_byte = {1, 8.0 / 7, 1};
   set_coding_rates(costs, Instructions::avx512);
   return costs;
 }

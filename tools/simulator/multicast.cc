@@ -1,14 +1,14 @@
 // Multicast through NVSwitches: data that switches reduce or distribute crosses each link once.
 #include <algorithm>
 
-#include "tools/simulator/wires.h"
+#include "tools/simulator/simulated_lanes.h"
 
 namespace tutti::simulator {
 
 // Switches process data while it arrives, so a sum begins to leave the switch when its operands begin to leave their
 // ranks.
 
-double Wires::gather(std::span<const End> sources, double bytes) {
+double SimulatedLanes::gather(std::span<const End> sources, double bytes) {
   double finish = timeline_.now;
   const Lane* reader = nullptr;
   for (const End end : sources) {
@@ -23,7 +23,7 @@ double Wires::gather(std::span<const End> sources, double bytes) {
   return finish;
 }
 
-double Wires::spread(std::span<const End> targets, double bytes) {
+double SimulatedLanes::spread(std::span<const End> targets, double bytes) {
   double finish = timeline_.now;
   bool sent = false;
   for (const End end : targets) {

@@ -56,7 +56,7 @@ void show_json(const SimulatedRun& run) {
   const simulator::Outcome& outcome = run.outcome;
   std::printf(
       "      {\"algorithm\": %s, \"protocol\": %s, \"compression\": %s, \"channels\": %u, \"chunks\": %u, "
-      "\"simulated_pieces\": %u,\n",
+      "\"simulated_chunks\": %u,\n",
       json_quoted(run.algorithm).c_str(), json_quoted(name(run.call.protocol)).c_str(),
       json_quoted(name(run.call.compression)).c_str(), run.call.channels, outcome.chunks, outcome.simulated_chunks);
   std::printf("       \"time_us\": %.6g, \"alg_bw\": %.6g, \"bus_bw\": %.6g, \"events\": %llu, \"seconds\": %.4g,\n",

@@ -27,9 +27,9 @@ struct Timeline {
   double jittered(double us);
 };
 
-class Wires {
+class SimulatedLanes {
  public:
-  Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline);
+  SimulatedLanes(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline);
 
   // Time at which the rank can continue. next() waits for the next message or signal of a lane, slot() for a free slot.
   // If the time is unknown, the rank is woken when it is known.

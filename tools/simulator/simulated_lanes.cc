@@ -1,4 +1,4 @@
-#include "tools/simulator/wires.h"
+#include "tools/simulator/simulated_lanes.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,8 @@ double Timeline::jittered(double us) {
   return us * (1 - jitter * std::log(uniform));
 }
 
-Wires::Wires(const Program& program, const Network& network, const EngineRequest& request, Timeline& timeline)
+SimulatedLanes::SimulatedLanes(const Program& program, const Network& network, const EngineRequest& request,
+                               Timeline& timeline)
     : program_(program),
       network_(network),
       request_(request),
@@ -36,13 +37,13 @@ Wires::Wires(const Program& program, const Network& network, const EngineRequest
 // ---- Construction ----
 
 // The minimum of 0.1 is for numbers of ranks beyond all measurements.
-double Wires::multicast_part() const {
+double SimulatedLanes::multicast_part() const {
   const double doublings = std::log2(network_.ranks() / 8.0);
   return std::max(0.1, request_.costs.multicast - request_.costs.multicast_falls * doublings);
 }
 
 // Images of a representative divide parallel links evenly among themselves.
-void Wires::lay_link(ResourceId id) {
+void SimulatedLanes::lay_link(ResourceId id) {
   const Resource link = network_.resource(id);
   const double part = program_.multicast && link.kind == LinkKind::nvlink ? multicast_part() : 1;
   const double rate = link.gbytes_per_s * request_.costs.efficiency[static_cast<std::size_t>(link.kind)] * part;
@@ -55,7 +56,7 @@ void Wires::lay_link(ResourceId id) {
 
 // Joins consecutive links that carry the same messages. Messages only ever wait for the slowest of them, so that link
 // accounts for all. Parallel links are not joined, since they carry several messages at once.
-void Wires::join_links() {
+void SimulatedLanes::join_links() {
   std::vector<std::uint32_t> uses(links_.size());
   std::vector<ResourceId> after(links_.size(), kNoLink), before(links_.size(), kNoLink);
   std::vector<bool> mixed(links_.size());  // Links whose predecessor or successor differs between lanes.
@@ -94,7 +95,7 @@ void Wires::join_links() {
   }
 }
 
-void Wires::lay_lanes() {
+void SimulatedLanes::lay_lanes() {
   for (std::size_t i = 0; i < lanes_.size(); ++i) {
     const Route& route = program_.lanes[i].route;
     Lane& lane = lanes_[i];
@@ -128,14 +129,14 @@ void Wires::lay_lanes() {
 
 // ---- Links ----
 
-double& Wires::free_of(LinkState& link) {
+double& SimulatedLanes::free_of(LinkState& link) {
   if (link.parallel == 1) return link.free_us;
   const auto first = side_by_side_.begin() + link.first;
   return *std::min_element(first, first + link.parallel);
 }
 
 // Returns the time at which the head has passed the link. Raises `finish` to the time at which the tail has.
-double Wires::occupy(ResourceId id, double at, double bytes, double& finish) {
+double SimulatedLanes::occupy(ResourceId id, double at, double bytes, double& finish) {
   LinkState& link = links_[id];
   double& free = free_of(link);
   const double start = std::max(at, free);
@@ -147,14 +148,14 @@ double Wires::occupy(ResourceId id, double at, double bytes, double& finish) {
   return start;
 }
 
-double Wires::pass(const Lane& lane, std::size_t first, std::size_t end, const std::array<double, 2>& at_and_bytes,
-                   double& finish) {
+double SimulatedLanes::pass(const Lane& lane, std::size_t first, std::size_t end,
+                            const std::array<double, 2>& at_and_bytes, double& finish) {
   double at = at_and_bytes[0];
   for (std::size_t i = first; i < end; ++i) at = occupy(lane.links[i], at, at_and_bytes[1], finish);
   return at;
 }
 
-double Wires::transfer(std::uint32_t number, double bytes) {
+double SimulatedLanes::transfer(std::uint32_t number, double bytes) {
   const Lane& lane = lanes_[number];
   double finish = timeline_.now;
   const double carried = bytes / request_.costs.mapped_share;
@@ -163,14 +164,14 @@ double Wires::transfer(std::uint32_t number, double bytes) {
   return finish;
 }
 
-LinkKind Wires::narrowest(const Lane& lane) const {
+LinkKind SimulatedLanes::narrowest(const Lane& lane) const {
   ResourceId found = lane.links[0];
   for (std::size_t i = 0; i < std::size_t{lane.own} + lane.others; ++i)
     if (links_[lane.links[i]].us_per_byte > links_[found].us_per_byte) found = lane.links[i];
   return network_.resource(found).kind;
 }
 
-std::vector<LinkUse> Wires::uses() const {
+std::vector<LinkUse> SimulatedLanes::uses() const {
   std::vector<LinkUse> uses;
   uses.reserve(links_.size());
   for (ResourceId id = 0; id < links_.size(); ++id) {
@@ -182,7 +183,7 @@ std::vector<LinkUse> Wires::uses() const {
 
 // ---- Messages ----
 
-Wires::Promise Wires::next(std::uint32_t number, std::uint32_t rank) {
+SimulatedLanes::Promise SimulatedLanes::next(std::uint32_t number, std::uint32_t rank) {
   Lane& lane = lanes_[number];
   if (lane.head == kNone || messages_[lane.head].arrival_us == kUnknown) {
     lane.reader = rank;
@@ -192,7 +193,7 @@ Wires::Promise Wires::next(std::uint32_t number, std::uint32_t rank) {
   return {.known = true, .us = message.arrival_us, .chain = &message.chain};
 }
 
-Wires::Promise Wires::slot(std::uint32_t number, std::uint32_t rank) {
+SimulatedLanes::Promise SimulatedLanes::slot(std::uint32_t number, std::uint32_t rank) {
   Lane& lane = lanes_[number];
   const std::uint32_t slots = request_.loop.slots;
   if (lane.sent < slots) return {};
@@ -203,13 +204,13 @@ Wires::Promise Wires::slot(std::uint32_t number, std::uint32_t rank) {
   return {.known = true, .us = slot_free_[std::size_t{number} * slots + lane.sent % slots] + signal_us(lane)};
 }
 
-void Wires::prefetch_links_of(std::uint32_t message) const {
+void SimulatedLanes::prefetch_links_of(std::uint32_t message) const {
   const Lane& lane = lanes_[messages_[message].lane];
   for (std::size_t i = lane.own; i < std::size_t{lane.own} + lane.others; ++i)
     __builtin_prefetch(&links_[lane.links[i]]);
 }
 
-void Wires::prefetch_next(const End& end) const {
+void SimulatedLanes::prefetch_next(const End& end) const {
   const Lane& lane = lanes_[end.lane()];
   const std::uint32_t slots = request_.loop.slots;
   if (end.kind() == EndKind::send) {
@@ -220,7 +221,7 @@ void Wires::prefetch_next(const End& end) const {
   }
 }
 
-void Wires::take(const End& end, double end_us) {
+void SimulatedLanes::take(const End& end, double end_us) {
   Lane& lane = lanes_[end.lane()];
   const std::uint32_t message = lane.head;
   lane.head = messages_[message].next;
@@ -235,7 +236,7 @@ void Wires::take(const End& end, double end_us) {
   lane.writer = kNone;
 }
 
-std::uint32_t Wires::new_message(std::uint32_t number) {
+std::uint32_t SimulatedLanes::new_message(std::uint32_t number) {
   std::uint32_t message = free_message_;
   if (message == kNone) {
     message = static_cast<std::uint32_t>(messages_.size());
@@ -253,14 +254,14 @@ std::uint32_t Wires::new_message(std::uint32_t number) {
   return message;
 }
 
-double Wires::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
+double SimulatedLanes::send(std::uint32_t number, double bytes, double end_us, const Chain& chain) {
   const std::uint32_t made = new_message(number);
   Lane& lane = lanes_[number];
   Message& message = messages_[made];
   message.chain = chain;
   message.begun_us = timeline_.now;
   message.sent_us = message.finish_us = end_us;
-  message.bytes = static_cast<float>(bytes * request_.costs.compressed_bytes[protocol_]);
+  message.bytes = static_cast<float>(bytes * request_.costs.sent_bytes_per_byte[protocol_]);
   data_bytes_ += bytes;
   const double head = pass(lane, 0, lane.own, {timeline_.now, message.bytes}, message.finish_us);
   message.queued_us = static_cast<float>(head - timeline_.now);
@@ -270,7 +271,7 @@ double Wires::send(std::uint32_t number, double bytes, double end_us, const Chai
   return passed_us;
 }
 
-void Wires::enter_receiver(std::uint32_t number) {
+void SimulatedLanes::enter_receiver(std::uint32_t number) {
   Message& message = messages_[number];
   const Lane& lane = lanes_[message.lane];
   const double head =
@@ -279,7 +280,7 @@ void Wires::enter_receiver(std::uint32_t number) {
   arrive(number);
 }
 
-void Wires::arrive(std::uint32_t number) {
+void SimulatedLanes::arrive(std::uint32_t number) {
   Message& message = messages_[number];
   Lane& lane = lanes_[message.lane];
   const double hop = timeline_.jittered(request_.costs.hop_us[lane.links_class][protocol_]) + lane.latency_us;
@@ -298,7 +299,7 @@ void Wires::arrive(std::uint32_t number) {
   wake_reader(lane, number);
 }
 
-void Wires::signal(std::uint32_t number, double end_us, double stored_us, const Chain& chain) {
+void SimulatedLanes::signal(std::uint32_t number, double end_us, double stored_us, const Chain& chain) {
   const std::uint32_t made = new_message(number);
   Lane& lane = lanes_[number];
   Message& message = messages_[made];
@@ -312,7 +313,7 @@ void Wires::signal(std::uint32_t number, double end_us, double stored_us, const 
   wake_reader(lane, made);
 }
 
-void Wires::wake_reader(Lane& lane, std::uint32_t message) {
+void SimulatedLanes::wake_reader(Lane& lane, std::uint32_t message) {
   if (lane.reader == kNone || lane.head != message) return;
   timeline_.wake(lane.reader, messages_[message].arrival_us);
   lane.reader = kNone;
