@@ -14,6 +14,7 @@
 #include "tests/base/many_cpus.h"
 #include "tests/base/share_cpu.h"
 #include "tests/transports/ends.h"
+#include "transports/tcp/interface.h"
 
 namespace tutti::test {
 namespace {
@@ -232,7 +233,7 @@ TEST(RunOn, SupportsCpusBeyondOneSet) {
 
 TEST(Connection, KnowsItsInterface) {
   const Connections both;
-  EXPECT_EQ(both.ends[0]->interface_name(), "lo");
+  EXPECT_EQ(interface_name(both.ends[0]->socket()), "lo");
 }
 
 }  // namespace

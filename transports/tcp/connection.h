@@ -104,7 +104,6 @@ class TcpConnection : private CarrierEvents {
   std::string reason();
   const std::string& route() const { return route_; }
   const Socket& socket() const { return stream_.socket(); }  // For its addresses only.
-  std::string interface_name() const;                        // Name of this host's interface; empty if unknown.
 
  private:
   static constexpr std::size_t kMaxOutgoing = 64;

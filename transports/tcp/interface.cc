@@ -1,12 +1,11 @@
-// Finds the network interface of this host that a connection uses.
+#include "transports/tcp/interface.h"
+
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstring>
 #include <memory>
-
-#include "transports/tcp/connection.h"
 
 namespace tutti {
 namespace {
@@ -24,10 +23,10 @@ bool same_address(const sockaddr* one, const sockaddr* other) {
 
 }  // namespace
 
-std::string TcpConnection::interface_name() const {
+std::string interface_name(const Socket& socket) {
   sockaddr_storage local = {};
   socklen_t bytes = sizeof local;
-  if (::getsockname(stream_.socket().get(), reinterpret_cast<sockaddr*>(&local), &bytes) != 0) return "";
+  if (::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&local), &bytes) != 0) return "";
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) return "";
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> all(first, ::freeifaddrs);

@@ -11,6 +11,7 @@
 #include "src/bootstrap/secrets.h"
 #include "src/communicator/joining/join.h"
 #include "src/messages/errors.h"
+#include "transports/tcp/interface.h"
 
 namespace tutti {
 namespace {
@@ -36,7 +37,7 @@ Result<std::optional<Endpoint>> TaggedMessages::address_of(Rank rank) const {
   if (!mesh.is_remote(rank)) return std::optional(unix_endpoint(mesh.hosts(), rank));
   const std::optional<Address> address = mesh.listener(rank);
   if (!address) return std::optional<Endpoint>();
-  return std::optional(Endpoint{seen_from(mesh.connection(rank).interface_name(), *address), "", SOCK_STREAM});
+  return std::optional(Endpoint{seen_from(interface_name(mesh.connection(rank).socket()), *address), "", SOCK_STREAM});
 }
 
 // Between hosts, listens at the address at which this rank accepted control connections. Without one, one process

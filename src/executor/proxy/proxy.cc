@@ -12,6 +12,7 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/executor/proxy/near_nic.h"
+#include "transports/tcp/interface.h"
 
 namespace tutti {
 namespace {
@@ -71,7 +72,7 @@ void Proxy::wake() {
 void Proxy::move_near_nic() const {
   std::optional<int> common;
   for (const TcpConnection* connection : duty_.connections) {
-    const std::optional<int> node = node_of(connection->interface_name());
+    const std::optional<int> node = node_of(interface_name(connection->socket()));
     if (!node || (common && *common != *node)) return;
     common = node;
   }
