@@ -107,7 +107,7 @@ class Bench {
   void verify(Competitor& competitor, Buffers& buffers, std::size_t count) {
     buffers.spoil(count, timer_.stream());
     competitor.enqueue(count, timer_.stream());
-    timer_.settle();
+    timer_.synchronize();
     competitor.settled();
     const std::uint64_t wrong = buffers.wrong(count, timer_.stream());
     if (wrong > 0) std::printf("%llu elements of %zu are wrong\n", static_cast<unsigned long long>(wrong), count);

@@ -135,7 +135,7 @@ std::uint64_t measure(const Library& library, int ranks, Json& json) {
     const std::size_t count = bytes / sizeof(float);
     buffers.spoil(count, timer.stream());
     competitor.enqueue(count, timer.stream());
-    timer.settle();
+    timer.synchronize();
     competitor.settled();
     wrong += buffers.wrong(count, timer.stream());
     const double us = timer.eager_us([&](cudaStream_t stream) { competitor.enqueue(count, stream); });

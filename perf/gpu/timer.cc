@@ -41,7 +41,7 @@ Timer::~Timer() {
   cudaStreamDestroy(stream_);
 }
 
-void Timer::settle() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
+void Timer::synchronize() const { check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }
 
 double Timer::run_us(const std::function<void()>& run, int calls) const {
   std::vector<double> times;
@@ -49,7 +49,7 @@ double Timer::run_us(const std::function<void()>& run, int calls) const {
     check(cudaEventRecord(begin_, stream_), "cudaEventRecord");
     run();
     check(cudaEventRecord(end_, stream_), "cudaEventRecord");
-    settle();
+    synchronize();
     float ms = 0;
     check(cudaEventElapsedTime(&ms, begin_, end_), "cudaEventElapsedTime");
     times.push_back(1e3 * ms / calls);
@@ -62,7 +62,7 @@ double Timer::eager_us(const Enqueue& call) const {
     for (int i = 0; i < calls; ++i) call(stream_);
   };
   several(2);  // Warm-up: creates all objects that are created on first use.
-  settle();
+  synchronize();
   const double first = run_us([&] { several(3); }, 3);
   const int calls = std::clamp(static_cast<int>(std::lround(kRunUs / std::max(first, 1.0))), 3, kMaxCalls);
   return run_us([&] { several(calls); }, calls);
@@ -71,7 +71,7 @@ double Timer::eager_us(const Enqueue& call) const {
 double Timer::graph_us(const Enqueue& call) const {
   constexpr int kCalls = 100;
   call(stream_);
-  settle();
+  synchronize();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
@@ -80,7 +80,7 @@ double Timer::graph_us(const Enqueue& call) const {
   check(cudaGraphInstantiate(&ready, graph, 0), "cudaGraphInstantiate");
   check(cudaGraphDestroy(graph), "cudaGraphDestroy");
   check(cudaGraphLaunch(ready, stream_), "cudaGraphLaunch");
-  settle();
+  synchronize();
   const double us = run_us([&] { check(cudaGraphLaunch(ready, stream_), "cudaGraphLaunch"); }, kCalls);
   check(cudaGraphExecDestroy(ready), "cudaGraphExecDestroy");
   return us;
@@ -90,12 +90,12 @@ double Timer::enqueue_us(const Enqueue& call) const {
   constexpr int kCalls = 40;  // Calls have up to 17 operations; more calls would wait for space in the queue.
   std::vector<double> times;
   for (int run = 0; run < kRuns; ++run) {
-    settle();
+    synchronize();
     const double start = host_us();
     for (int i = 0; i < kCalls; ++i) call(stream_);
     times.push_back((host_us() - start) / kCalls);
   }
-  settle();
+  synchronize();
   return median(std::move(times));
 }
 

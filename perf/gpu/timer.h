@@ -18,7 +18,7 @@ class Timer {
   Timer& operator=(const Timer&) = delete;
 
   cudaStream_t stream() const { return stream_; }
-  void settle() const;
+  void synchronize() const;
 
   // Microseconds per call: the median of several runs. A run of eager_us() has as many calls as take some milliseconds.
   double eager_us(const Enqueue& call) const;

@@ -19,7 +19,7 @@ void Rank::allocate(std::size_t bytes) {
   bytes_ = bytes;
 }
 
-void Rank::show() {
+void Rank::register_windows() {
   void* const buffers[] = {send_, recv_};
   for (int i = 0; i < 2; ++i) {
     require(tutti_window_register(buffers[i], bytes_, TUTTI_WINDOW_SYMMETRIC, comm_, &windows_[i]),
@@ -30,7 +30,7 @@ void Rank::show() {
   }
 }
 
-void Rank::hide() {
+void Rank::deregister_windows() {
   for (tutti_window& window : windows_) {
     require(tutti_window_deregister(window, comm_), "tutti_window_deregister");
     window = nullptr;
@@ -70,7 +70,7 @@ void Rank::done_with(const Case& one, const Call& call) {
 
 void Rank::run(const Call& call) { require(collective_.run(call, at_), collective_.name); }
 
-void Rank::settle() {
+void Rank::synchronize() {
   backend_->synchronize();
   if (backend_->stream() == nullptr) return;  // Calls have reported their errors.
   tutti_status error = tutti_ok;

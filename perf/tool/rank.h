@@ -20,34 +20,34 @@ struct Case {
 
 class Rank {
  public:
-  // `comm` is the caller's, and outlives this.
+  // `comm` must outlive this object.
   Rank(const Collective& collective, std::unique_ptr<MemoryBackend> backend, tutti_comm comm);
   ~Rank() { free(); }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
-  // Buffers of this size; and an end of them, when no rank uses any more.
+  // Allocate and free the buffers. No rank may use them when free() is called.
   void allocate(std::size_t bytes);
   void free();
-  // Shows them to all ranks, each of which does so in a thread of its own; and the end of that.
-  void show();
-  void hide();
+  // Register the buffers as windows, and deregister them. Collective: each rank calls them in a thread of its own.
+  void register_windows();
+  void deregister_windows();
 
   const Position& at() const { return at_; }
   MemoryBackend& backend() const { return *backend_; }
   tutti_comm comm() const { return comm_; }
 
-  // Call of this rank in a case, valid until done_with().
+  // Returns this rank's call of a case, valid until done_with().
   Call call_of(const Case& one);
   void done_with(const Case& one, const Call& call);
   void run(const Call& call);
-  // Until calls in its stream are done: what went wrong in them ends the program.
-  void settle();
+  // Waits for the calls in the rank's stream. Ends the program if one failed.
+  void synchronize();
 
-  // Before and after a checked call: its data, and how many elements of the output are wrong.
+  // fill() writes the input of a checked call. wrong() returns the number of wrong output elements.
   void fill(const Case& one, const Call& call, const Pattern& pattern);
   std::uint64_t wrong(const Case& one, const Call& call, const Pattern& pattern);
-  // The same where messages round, of memory of the host.
+  // For compressed calls on host memory: the input, and the errors of the output.
   void fill(const Case& one, const Call& call, const Noise& noise);
   Squares squares(const Case& one, const Call& call, const Pattern& pattern, const Noise& noise);
 

@@ -33,7 +33,7 @@ std::unique_ptr<Rank> on_gpu(const Collective& collective, const Options& option
   return std::make_unique<Rank>(collective, std::move(backend), comm);
 }
 
-// Each in a thread of its own for as long as they join, since joining waits for all.
+// Creates each rank in a thread, because joining waits for all ranks.
 Ranks on_gpus(const Collective& collective, const Options& options, tutti_comm threads) {
   Position thread;
   require(tutti_comm_rank(threads, &thread.rank), "tutti_comm_rank");
@@ -64,12 +64,12 @@ void allocate(Ranks& ranks, const Options& options, std::size_t bytes) {
   for (const auto& rank : ranks) rank->allocate(bytes);
   if (!options.windows) return;
   std::vector<std::thread> showing;
-  for (const auto& rank : ranks) showing.emplace_back([&rank] { rank->show(); });
+  for (const auto& rank : ranks) showing.emplace_back([&rank] { rank->register_windows(); });
   for (std::thread& one : showing) one.join();
 }
 
 void end_ranks(Ranks& ranks, tutti_comm threads) {
-  for (const auto& rank : ranks) rank->hide();
+  for (const auto& rank : ranks) rank->deregister_windows();
   int here = 1;  // Memory must not be freed before the ranks of other threads have released it.
   require(tutti_all_reduce(&here, &here, 1, tutti_int32, tutti_sum, threads, nullptr), "barrier");
   for (const auto& rank : ranks) rank->free();

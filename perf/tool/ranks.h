@@ -10,12 +10,12 @@ namespace perf {
 
 using Ranks = std::vector<std::unique_ptr<Rank>>;
 
-// Makes the ranks of all threads in `threads`, in its order, at once. On host memory their communicator is another
-// handle of `threads`.
+// Creates the ranks of this thread, at the same time as all other threads of `threads`, in its order. On host memory
+// their communicator is another handle of `threads`.
 Ranks make_ranks(const Collective& collective, const Options& options, tutti_comm threads);
-// Gives each its buffers, in windows if the options select them.
+// Allocates the buffers of each rank and registers windows if the options select them.
 void allocate(Ranks& ranks, const Options& options, std::size_t bytes);
-// Ends their communicators and `threads`, with all other threads.
+// Destroys the communicators of the ranks and `threads`. Collective over all threads.
 void end_ranks(Ranks& ranks, tutti_comm threads);
 
 }  // namespace perf

@@ -63,7 +63,7 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
     json.field("calls_per_iteration", std::uint64_t{timing.calls});
     json.field("algorithm", timing.algorithm);
     json.field("protocol", timing.protocol);
-    json.field("iterations_otherwise", std::uint64_t{timing.ran_otherwise});
+    json.field("iterations_otherwise", std::uint64_t{timing.iterations_otherwise});
     json.field("compression", timing.compression);
     if (timing.checked && timing.rounds()) {
       json.field("error", timing.error);
@@ -195,8 +195,8 @@ void Report::print_autotuning() const {
   std::string text;
   for (const Row& row : rows_) {
     for (const Timing* timing : {&row.out_of_place, &row.in_place}) {
-      if (timing->ran_otherwise == 0) continue;
-      text += (text.empty() ? "" : ", ") + std::to_string(timing->ran_otherwise) + " of " +
+      if (timing->iterations_otherwise == 0) continue;
+      text += (text.empty() ? "" : ", ") + std::to_string(timing->iterations_otherwise) + " of " +
               std::to_string(options_.iterations) + " iterations of " + std::to_string(row.bytes) + " B" +
               (timing == &row.in_place ? " in place" : "");
     }

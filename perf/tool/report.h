@@ -12,7 +12,7 @@
 namespace perf {
 
 struct Timing {
-  bool measured = false;  // False: this rank's collective has no such form.
+  bool measured = false;  // False: the collective has no in-place form.
   bool checked = false;
   double time_us = 0;  // Mean over the iterations, of the rank that -a picks.
   double min_us = 0;   // Fastest and median iteration of the slowest rank.
@@ -23,10 +23,11 @@ struct Timing {
   double algorithm_bandwidth = 0;   // Both in GB/s of 1e9 bytes.
   std::uint64_t wrong = 0;          // Elements, of all ranks and checked runs.
   std::string algorithm, protocol;  // Last ones on rank 0; empty: there was nothing to do, or to choose.
-  std::uint32_t ran_otherwise = 0;  // Timed iterations whose last call ran as another: the library had some on trial.
-  std::string compression = "raw";  // How elements travelled. Where they were rounded:
-  double error = 0;                 // the root of the mean square of the errors, over that of the results,
-  double expected_error = 0;        // and the error that the library predicts.
+  // Timed iterations whose last call used another algorithm, because autotuning tried candidates.
+  std::uint32_t iterations_otherwise = 0;
+  std::string compression = "raw";  // Format of messages.
+  double error = 0;                 // Relative root-mean-square error of compressed results.
+  double expected_error = 0;        // Error that the library predicts.
   Squares squares;
 
   bool rounds() const { return compression != "raw"; }
@@ -35,7 +36,7 @@ struct Timing {
 struct Row {
   std::uint64_t bytes = 0, count = 0;
   const char* type = "";
-  const char* operation = "";  // "none" where nothing is reduced.
+  const char* operation = "";  // "none": no reduction.
   int root = -1;
   Timing out_of_place, in_place;
 };
@@ -48,14 +49,14 @@ struct RankLocation {  // Location of one rank.
   char memory[96] = {};  // "device 0 NVIDIA H200"
 };
 
-// Bytes that compression has saved all ranks, in compressed calls.
+// Totals of all ranks' compressed calls.
 struct CompressedCalls {
   std::uint64_t calls = 0;
-  std::uint64_t element_bytes = 0;  // As they are in memory,
-  std::uint64_t message_bytes = 0;  // and as they travelled.
+  std::uint64_t element_bytes = 0;  // Without compression.
+  std::uint64_t message_bytes = 0;  // As sent.
 };
 
-// Before minutes of measuring end in a file that cannot be written.
+// Fails unless the JSON file is writable, before measurements begin.
 void check_output(const Options& options);
 
 class Report {

@@ -7,13 +7,13 @@
 namespace perf {
 namespace {
 
-// Sizes that ran as the same, in the order of the first of them.
+// Sizes that used the same algorithm.
 struct Span {
   std::string choice;
   std::set<std::uint64_t> sizes;
 };
 
-// "8 and 128 to 512 B": all sizes are of a span from one to another that nothing else is among. `all`: of any choice.
+// Lists ranges of consecutive sizes: "8 and 128 to 512 B". `all`: all measured sizes.
 std::string words_of(const std::set<std::uint64_t>& sizes, const std::set<std::uint64_t>& all) {
   std::string text;
   for (auto size = all.begin(); size != all.end();) {
@@ -32,11 +32,11 @@ std::string words_of(const std::set<std::uint64_t>& sizes, const std::set<std::u
 
 }  // namespace
 
-std::string spans_of(const std::vector<Row>& rows, Timing Row::*form) {
+std::string spans_of(const std::vector<Row>& rows, Timing Row::*timing_of) {
   std::vector<Span> spans;
   std::set<std::uint64_t> all;
   for (const Row& row : rows) {
-    const Timing& timing = row.*form;
+    const Timing& timing = row.*timing_of;
     if (timing.algorithm.empty()) continue;
     const std::string choice = timing.algorithm + (timing.protocol.empty() ? "" : " (" + timing.protocol + ")") +
                                (timing.rounds() ? " in " + timing.compression : "");

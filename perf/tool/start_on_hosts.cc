@@ -30,7 +30,7 @@ constexpr int kSshFailed = 255;
 
 using Words = std::vector<std::string>;
 
-// As one word of a shell.
+// Quotes a word for the shell.
 std::string quoted(const std::string& word) {
   std::string text = "'";
   for (const char letter : word) text += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
@@ -65,7 +65,7 @@ Words passed_variables() {
   return passed;
 }
 
-// In the same folder, by the same arguments.
+// Returns the remote command: the same folder, the same arguments.
 std::string command_for(const Options& options, const HostPart& part) {
   std::string command = "cd " + quoted(own_folder()) + " || exit " + std::to_string(kNoFolder) + "; exec env";
   for (const std::string& variable : passed_variables()) command += " " + quoted(variable);
@@ -93,7 +93,7 @@ struct Pipe {
   int read_end = -1, write_end = -1;
 };
 
-// Programs that are started do not have it but by dup2().
+// Close-on-exec; children receive it through dup2().
 Pipe open_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) fail("pipe: %s", std::strerror(errno));
@@ -114,7 +114,7 @@ Pipe open_pipe() {
   ::_exit(kNoCommand);
 }
 
-// The first host's output: the id for all, and then what a run shows.
+// Output of the first host: the id, then the table of the run.
 class Output {
  public:
   Output(int from, const std::vector<int>& inputs) : from_(from), inputs_(inputs) {}

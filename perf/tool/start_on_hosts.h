@@ -5,7 +5,7 @@
 
 namespace perf {
 
-// Returns the exit status of the run. Ends what it has started when it ends itself, however it does.
+// Returns the exit status of the run. The programs on all hosts end with this process, even after SIGKILL.
 int start_on_hosts(const Options& options);
 
 }  // namespace perf

@@ -39,7 +39,7 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-// Means of so many iterations in a row, or of all where there are fewer; what is left over does not count.
+// Iterations per sample of spell_us. An incomplete last sample is dropped, unless it is the only one.
 constexpr std::size_t kSpell = 16;
 
 std::vector<double> spells_of(const std::vector<double>& iterations) {
@@ -78,7 +78,7 @@ class ThreadRun {
     }
     announce(pinned);
     std::uint64_t bytes = options_.min_bytes;
-    for (measure_size(bytes); grows(bytes);) measure_size(bytes);
+    for (measure_size(bytes); next_size(bytes);) measure_size(bytes);
     print_compression();
     end_ranks(ranks_, threads_);
     return report_ == nullptr || report_->end();
@@ -116,8 +116,8 @@ class ThreadRun {
     if (report_ != nullptr) report_->begin(locations);
   }
 
-  // To the next size, if there is one.
-  bool grows(std::uint64_t& bytes) const {
+  // Sets `bytes` to the next size. Returns false if there is none.
+  bool next_size(std::uint64_t& bytes) const {
     const std::uint64_t most = options_.max_bytes;
     const bool fits =
         options_.step_factor > 1 ? bytes <= most / options_.step_factor : options_.step_bytes <= most - bytes;
@@ -197,14 +197,14 @@ class ThreadRun {
     return !tune.empty() && tune != "0" && collective_.call != nullptr && options_.memory != Memory::cuda;
   }
 
-  // Before the next barrier, which is a call like any other.
+  // Must run before the next barrier, which changes the last choice of the communicator.
   void record_choice(Timing& timing) {
     if (collective_.call == nullptr) return;
     const Choice last = last_choice();
     timing.algorithm = last.first;
     timing.protocol = last.second;
-    timing.ran_otherwise = static_cast<std::uint32_t>(ran_.size()) -
-                           static_cast<std::uint32_t>(std::count(ran_.begin(), ran_.end(), last));
+    timing.iterations_otherwise = static_cast<std::uint32_t>(ran_.size()) -
+                                  static_cast<std::uint32_t>(std::count(ran_.begin(), ran_.end(), last));
     const char* compression = "";
     require(tutti_comm_last_compression(ranks_.front()->comm(), &compression, &timing.expected_error),
             "tutti_comm_last_compression");
@@ -239,19 +239,19 @@ class ThreadRun {
     require(tutti_group_end(), collective_.name);
   }
 
-  void settle() {
-    for (const auto& rank : ranks_) rank->settle();
+  void synchronize() {
+    for (const auto& rank : ranks_) rank->synchronize();
   }
 
   // One call may be shorter than reading the clock twice: enough calls for 20 us, the same on every rank.
   std::uint32_t calls_per_iteration() {
     enqueue(1);
-    settle();
+    synchronize();
     barrier();
     const double start = seconds(CLOCK_MONOTONIC);
     const std::uint32_t probes = std::max(options_.warmups, 1U);
     for (std::uint32_t i = 0; i < probes; ++i) enqueue(1);
-    settle();
+    synchronize();
     const double mine = (seconds(CLOCK_MONOTONIC) - start) / probes;
     double slowest = 0;
     for (const double each : gather(mine)) slowest = std::max(slowest, each);
@@ -279,7 +279,7 @@ class ThreadRun {
       begin = seconds(clock());
       asking += begin - end;
     }
-    settle();
+    synchronize();
     const double mean = (seconds(clock()) - start - asking) / options_.iterations;
     if (options_.memory == Memory::cuda) std::fill(iterations.begin(), iterations.end(), mean);
     const double per_call_us = 1e6 / calls / options_.aggregated;
@@ -303,11 +303,11 @@ class ThreadRun {
   Sample time_replays(std::uint32_t calls) {
     const auto graph = captured(options_.iterations, calls);
     graph->launch();
-    settle();
+    synchronize();
     barrier();
     const double start = seconds(clock());
     for (std::uint32_t i = 0; i < options_.graph_launches; ++i) graph->launch();
-    settle();
+    synchronize();
     const double in_all = static_cast<double>(options_.graph_launches) * options_.iterations * calls;
     Sample sample;
     sample.mean_us = (seconds(clock()) - start) * 1e6 / in_all / options_.aggregated;
@@ -315,13 +315,13 @@ class ThreadRun {
     return sample;
   }
 
-  // Where messages round: with numbers of which it is known how far off results may be.
+  // Compressed calls use Gaussian data, whose expected error is known.
   void compare(const Case& one, Sample& sample) {
     const Pattern pattern(one.element, one.operation, rank_count_, ++salt_);
     const Noise noise(one.element, one.operation, rank_count_, salt_);
     for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->fill(one, calls_[i], noise);
     enqueue(1);
-    settle();
+    synchronize();
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const Squares more = ranks_[i]->squares(one, calls_[i], pattern, noise);
       sample.squares.errors += more.errors;
@@ -330,7 +330,7 @@ class ThreadRun {
     }
   }
 
-  // Every rank of an all-reduce has the same bits, whatever its messages were.
+  // All ranks of an all-reduce must have the same bits, also after compression.
   bool alike(const std::vector<Sample>& samples) const {
     const bool same = collective_.reduces() && collective_.send == Blocks::one && collective_.recv == Blocks::one &&
                       !collective_.has_root;
@@ -339,7 +339,7 @@ class ThreadRun {
     });
   }
 
-  // All elements are one number, which is right or wrong; not a number is wrong.
+  // Reports one relative error for all elements. NaN counts as wrong.
   void judge(const Case& one, const std::vector<Sample>& samples, Timing& timing) {
     const Noise noise(one.element, one.operation, rank_count_, salt_);
     const Squares& sums = timing.squares;
@@ -352,7 +352,7 @@ class ThreadRun {
     const auto graph = options_.graph_launches == 0 ? nullptr : captured(1, 1);
     for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->fill(one, calls_[i], pattern);
     graph == nullptr ? enqueue(1) : graph->launch();
-    settle();
+    synchronize();
     for (std::size_t i = 0; i < ranks_.size(); ++i) sample.wrong += ranks_[i]->wrong(one, calls_[i], pattern);
   }
 

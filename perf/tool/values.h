@@ -23,7 +23,7 @@ struct Values {
 
   // Value of element `index` of a rank's input.
   PERF_HOST_DEVICE std::uint32_t of(std::uint32_t rank, std::size_t index) const;
-  // All ranks' together.
+  // Reduction over all ranks.
   PERF_HOST_DEVICE std::uint32_t reduced(std::size_t index) const;
 };
 
@@ -32,7 +32,7 @@ struct Output {
   Values values;
   bool is_reduced;
   std::size_t first;     // Element of the inputs with which each block begins.
-  std::uint32_t source;  // Rank that block 0 is from; block b is from the b-th behind it.
+  std::uint32_t source;  // Rank of block 0; block b comes from rank source + b.
   std::size_t blocks, count;
 
   PERF_HOST_DEVICE std::uint32_t at(std::size_t block, std::size_t i) const {
@@ -60,7 +60,7 @@ PERF_HOST_DEVICE inline std::uint32_t below(std::uint32_t word, std::uint32_t mo
   return static_cast<std::uint32_t>((static_cast<std::uint64_t>(word) * (most + 1ULL)) >> 32);
 }
 
-// An average is made whole by ranks in pairs: one gives w + d, the other w - d, and one left over w.
+// Averages are integers: ranks 2i and 2i + 1 contribute w + d and w - d; an unpaired last rank contributes w.
 PERF_HOST_DEVICE inline std::uint32_t Values::of(std::uint32_t rank, std::size_t index) const {
   const bool is_active = active == ranks || (rank + index) % ranks < active;
   switch (reduction) {
