@@ -16,7 +16,7 @@ class BinaryTree : public Entry<Algorithm> {
   CostLaw cost_law(const Problem& problem) const override {
     const Rank n = problem.ranks;
     const double depth = log2_rounded_up(n), below = n > 3 ? 2 : 1, above = n > 2 ? 1 : 0;
-    CostLaw cost_law = with_anyone(
+    CostLaw cost_law = with_arbitrary_ranks(
         problem, {.depth = depth, .chain = depth, .sent = below, .received = above, .messages = below + above});
     cost_law.copied = 1 - above;
     cost_law.longest = 1;

@@ -21,8 +21,8 @@ class BinomialTree : public Entry<Algorithm> {
   CostLaw cost_law(const Problem& problem) const override {
     const Rank n = problem.ranks;
     const double rounds = log2_rounded_up(n), others = n - 1;
-    CostLaw cost_law =
-        with_anyone(problem, {.depth = rounds, .chain = others, .stalls = rounds, .sent = others, .messages = rounds});
+    CostLaw cost_law = with_arbitrary_ranks(
+        problem, {.depth = rounds, .chain = others, .stalls = rounds, .sent = others, .messages = rounds});
     cost_law.copied = 1;
     cost_law.longest = std::bit_floor(n) == n ? n / 2 : std::max(n - std::bit_floor(n), std::bit_floor(n) / 2);
     return cost_law;

@@ -20,7 +20,7 @@ class Bruck : public Entry<Algorithm> {
   }
 
   CostLaw cost_law(const Problem& problem) const override {
-    CostLaw cost_law = with_distances(problem, rounds_by_distance(problem.ranks), Partners::round_a_circle);
+    CostLaw cost_law = with_distances(problem, rounds_by_distance(problem.ranks), Partners::modulo);
     cost_law.copied = 1;
     return cost_law;
   }

@@ -25,7 +25,7 @@ class Bruck : public Entry<Algorithm> {
       const double blocks = with_bit(problem.ranks, distance);
       rounds.push_back({.sent = blocks, .received = blocks});
     }
-    CostLaw cost_law = with_distances(problem, rounds, Partners::round_a_circle);
+    CostLaw cost_law = with_distances(problem, rounds, Partners::modulo);
     cost_law.copied = 2.0 * problem.ranks;
     return cost_law;
   }

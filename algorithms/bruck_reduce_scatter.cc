@@ -19,7 +19,7 @@ class Bruck : public Entry<Algorithm> {
   }
 
   CostLaw cost_law(const Problem& problem) const override {
-    CostLaw cost_law = with_distances(problem, rounds_by_distance(problem.ranks), Partners::round_a_circle);
+    CostLaw cost_law = with_distances(problem, rounds_by_distance(problem.ranks), Partners::modulo);
     cost_law.folded = problem.ranks - 1;
     cost_law.copied = std::bit_ceil(problem.ranks) - problem.ranks;
     cost_law.rounded = mean_hops(problem.ranks);

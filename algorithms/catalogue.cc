@@ -98,7 +98,7 @@ std::string names_of(Collective collective) {
   return text;
 }
 
-bool wants_hosts(const Algorithm& algorithm, Collective collective) {
+bool requires_hosts(const Algorithm& algorithm, Collective collective) {
   const Problem flat = {.collective = collective, .ranks = 4, .groups = {}};
   Problem grouped = flat;
   grouped.groups = {{2, 2}};

@@ -24,6 +24,6 @@ constexpr bool accesses_peers(std::string_view algorithm) {
 }
 
 // True if the algorithm supports only ranks of several hosts.
-bool wants_hosts(const Algorithm& algorithm, Collective collective);
+bool requires_hosts(const Algorithm& algorithm, Collective collective);
 
 }  // namespace tutti

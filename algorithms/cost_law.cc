@@ -153,7 +153,7 @@ std::vector<RoundTraffic> rounds_by_halves(Rank ranks) {
   return rounds;
 }
 
-CostLaw with_anyone(const Problem& problem, const Traffic& own) {
+CostLaw with_arbitrary_ranks(const Problem& problem, const Traffic& own) {
   if (problem.ranks == 1) return {};
   const Hosts hosts(problem);
   if (hosts.count == 1) return inside(own);

@@ -32,9 +32,9 @@ enum class PipelineKind : std::uint8_t { ring, chain };
 CostLaw with_pipeline(const Problem& problem, const Traffic& own, PipelineKind kind);
 
 // One exchange per round at distances 1, 2, 4, ...; round i has the traffic rounds[i] and depends on the preceding one.
-// round_a_circle: the peer is rank + distance modulo n. by_bits: the peer's number differs in one bit, so that the
+// modulo: the peer is rank + distance modulo n. by_bits: the peer's number differs in one bit, so that the
 // first rounds stay within aligned hosts.
-enum class Partners : std::uint8_t { round_a_circle, by_bits };
+enum class Partners : std::uint8_t { modulo, by_bits };
 struct RoundTraffic {
   double sent = 0, received = 0;  // Blocks.
   double messages = 2;
@@ -46,10 +46,10 @@ std::vector<RoundTraffic> rounds_by_distance(Rank ranks);
 std::vector<RoundTraffic> rounds_by_halves(Rank ranks);
 
 // Communication along trees, whose edges have no relation to hosts.
-CostLaw with_anyone(const Problem& problem, const Traffic& own);
+CostLaw with_arbitrary_ranks(const Problem& problem, const Traffic& own);
 
 // Hierarchical exchange by HostMap's agents: one round per host.
-enum class Agents : std::uint8_t { hand_on, sum };
+enum class Agents : std::uint8_t { forward, sum };
 CostLaw with_agents(const Problem& problem, Agents agents);
 
 // Access to peers' memory: each rank exchanges a flag with every other rank at entry and exit.

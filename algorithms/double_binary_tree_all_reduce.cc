@@ -34,7 +34,7 @@ class DoubleBinaryTree : public Entry<Algorithm> {
     const Rank n = problem.ranks;
     const double depth = 2.0 * log2_rounded_up(n), children = n > 3 ? 2 : 1;
     const double sent = (children + (n > 2 ? 2 : 1)) / 2, received = sent;
-    CostLaw cost_law = with_anyone(
+    CostLaw cost_law = with_arbitrary_ranks(
         problem, {.depth = depth, .chain = depth / 2, .sent = sent, .received = received, .messages = 4 * sent});
     cost_law.folded = n > 2 ? 1 : 0.5;
     cost_law.longest = 0.5;

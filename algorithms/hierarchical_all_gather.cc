@@ -20,7 +20,7 @@ class Hierarchical : public EntryOverHosts {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};
   }
 
-  CostLaw cost_law(const Problem& problem) const override { return with_agents(problem, Agents::hand_on); }
+  CostLaw cost_law(const Problem& problem) const override { return with_agents(problem, Agents::forward); }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostMap map(problem);
@@ -28,7 +28,7 @@ class Hierarchical : public EntryOverHosts {
     const Rank from = (here + hosts - round) % hosts;  // Host whose blocks arrive in this round.
     if (round > 0) steps.send(input(0), map.agent(self, (here + round) % hosts));
     for (Rank block = map.first(from); block < map.end(from); ++block) {
-      if (map.agent(block, here) == self) hand_on(problem, map, block, steps);
+      if (map.agent(block, here) == self) forward(problem, map, block, steps);
     }
     for (Rank block = map.first(from); block < map.end(from); ++block) {
       const Rank agent = map.agent(block, here);
@@ -38,7 +38,7 @@ class Hierarchical : public EntryOverHosts {
 
  private:
   // One step stores the block to this rank's output and sends it to all other ranks of the host.
-  static void hand_on(const Problem& problem, const HostMap& map, Rank block, Steps& steps) {
+  static void forward(const Problem& problem, const HostMap& map, Rank block, Steps& steps) {
     const Rank self = steps.self(), here = map.host_of(self);
     const Operand source = block == self ? input(0) : lane(block, 1);
     std::vector<Operand> targets;

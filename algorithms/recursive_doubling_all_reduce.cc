@@ -45,8 +45,8 @@ class RecursiveDoubling : public Entry<Algorithm> {
     cost_law.longest = 1;
     if (players.extra == 0) return cost_law;
     cost_law.folded += 1;  // Inputs of the excess ranks, which later receive the result.
-    return then(cost_law,
-                with_anyone(problem, {.depth = 2, .chain = 2, .stalls = 2, .sent = 1, .received = 1, .messages = 2}));
+    return then(cost_law, with_arbitrary_ranks(
+                              problem, {.depth = 2, .chain = 2, .stalls = 2, .sent = 1, .received = 1, .messages = 2}));
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {

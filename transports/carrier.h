@@ -66,13 +66,13 @@ class Carrier {
   virtual Result<LaneMemory> allocate(std::size_t bytes) = 0;
   // Registers device memory, so that slots of lanes may be there; the host must not access them. Fails, with the
   // reason, if the carrier cannot access the memory.
-  virtual Result<RegisteredRegion> reach(const DeviceRegion& region) {
+  virtual Result<RegisteredRegion> register_device_memory(const DeviceRegion& region) {
     return unsupported(name() + " does not reach memory of " + region.name);
   }
   // Registers a lane that this end reads. Returns the data that its writer passes to attach(), at most
   // kMaxCarrierBytes. Call it after connect().
-  virtual Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) = 0;
-  // Registers a lane that this end writes. `landing`: result of the reader's land().
+  virtual Result<std::vector<std::byte>> register_reader(std::uint32_t lane, const HalfLane& reading) = 0;
+  // Registers a lane that this end writes. `landing`: result of the reader's register_reader().
   virtual Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) = 0;
   // Unregisters a lane. Its number is not used again, and its later messages are dropped.
   virtual void forget(std::uint32_t lane, LaneEnd end) = 0;
@@ -83,7 +83,7 @@ class Carrier {
   // Reports to the writer of a lane how many messages were consumed. Returns false if there is no room; retry later.
   virtual Result<bool> credit(std::uint32_t lane, std::uint64_t taken) = 0;
   // True if everything that was put and credited proceeds without further calls. Always true of messages after left().
-  virtual bool passed_on() { return true; }
+  virtual bool flushed() { return true; }
   // Processes arrivals and completions. An error ends the connection; it names the device and the cause.
   virtual Status advance(CarrierEvents& events) = 0;
   // True while received messages await a GPUDirect flush; advance() reports them later.

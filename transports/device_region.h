@@ -21,10 +21,10 @@ struct DeviceRegion {
   // True if a thread block that learns from host memory that a network card has written data also sees these data. If
   // false, the card must read the data back first.
   bool ordered = false;
-  bool insisted = false;   // The user requires GPUDirect (TUTTI_GPUDIRECT=on).
-  int dma_buf = -1;        // Descriptor of the whole region; the caller owns it.
-  std::string no_dma_buf;  // Reason if there is no descriptor.
-  std::string name;        // Name of the device, for messages.
+  bool gpudirect_required = false;  // The user requires GPUDirect (TUTTI_GPUDIRECT=on).
+  int dma_buf = -1;                 // Descriptor of the whole region; the caller owns it.
+  std::string no_dma_buf;           // Reason if there is no descriptor.
+  std::string name;                 // Name of the device, for messages.
 };
 
 // A registered region. It stays registered while `memory` is held.

@@ -65,13 +65,13 @@ class Section:
 
     def floors(self, machine, collective, size):
         """Returns the lower bounds of a row; none are known for ranks that share cores."""
-        return floors(machine, collective, size) if len(self.cores) == field.RANKS else {"floor": None}
+        return floors(machine, collective, size) if len(self.cores) == libraries.RANKS else {"floor": None}
 
 
 def sections(cores):
-    return [Section(field.competitors(), cores, [(collective, size) for collective in field.ALL
+    return [Section(libraries.competitors(), cores, [(collective, size) for collective in libraries.ALL
                                                  for size in SIZES.get(collective, OTHER_SIZES)]),
-            Section(field.oversubscribed(), [cores[rank % len(cores)] for rank in range(field.OVERSUBSCRIBED)],
+            Section(libraries.oversubscribed(), [cores[rank % len(cores)] for rank in range(libraries.OVERSUBSCRIBED)],
                     [("all_reduce", size) for size in OVERSUBSCRIBED_SIZES])]
 
 
@@ -158,7 +158,7 @@ def start(section, running, options, folder):
 
 def store(options, result, whole):
     path = stored.store(options.results, "host", result, whole)
-    shown = [row for row in result["rows"] if row["collective"] == "all_reduce" and row["ranks"] == field.RANKS]
+    shown = [row for row in result["rows"] if row["collective"] == "all_reduce" and row["ranks"] == libraries.RANKS]
     with open(path + ".svg", "w") as file:
         file.write(report.svg(shown, result["cpu"]))
     print(f"# {path}.json and .svg written")
@@ -166,9 +166,9 @@ def store(options, result, whole):
 
 def main():
     options = parse()
-    cores = sorted(os.sched_getaffinity(0))[:field.RANKS]
-    if len(cores) < field.RANKS:
-        sys.exit(f"run.py: {field.RANKS} cores are needed, but only {len(cores)} are available")
+    cores = sorted(os.sched_getaffinity(0))[:libraries.RANKS]
+    if len(cores) < libraries.RANKS:
+        sys.exit(f"run.py: {libraries.RANKS} cores are needed, but only {len(cores)} are available")
     folder = tempfile.mkdtemp(prefix="tutti-peers-")
     machine = host.Machine(options.build, cores)
     try:

@@ -31,7 +31,7 @@ Problem problem_of(const Request& request, const Algorithm& algorithm, Rank rank
   Problem problem = {.collective = request.collective, .ranks = ranks, .groups = {}};
   Rank on_each = 1;  // Ranks of each host: about as many as there are hosts.
   while (on_each * on_each * 4 <= ranks) on_each *= 2;
-  if (wants_hosts(algorithm, request.collective) && ranks % on_each == 0)
+  if (requires_hosts(algorithm, request.collective) && ranks % on_each == 0)
     problem.groups = {std::vector<Rank>(ranks / on_each, on_each)};
   return problem;
 }

@@ -77,9 +77,9 @@ void remove(tutti_comm comm, const CommHandle& handle) {
 std::vector<Status> take_leaves(const std::vector<Ending>& endings, const std::vector<CommHandle*>& handles) {
   std::vector<Status> statuses(endings.size());
   const auto take = [&](std::size_t i) { statuses[i] = caught([&] { return take_leave(*handles[i], endings[i]); }); };
-  std::vector<std::unique_ptr<ServiceThread>> threads(endings.size());
+  std::vector<std::unique_ptr<LibraryThread>> threads(endings.size());
   for (std::size_t i = 1; i < endings.size(); ++i) {
-    auto started = ServiceThread::start([&take, i] { take(i); });
+    auto started = LibraryThread::start([&take, i] { take(i); });
     if (started.ok()) {
       threads[i] = std::move(started).value();
     } else {

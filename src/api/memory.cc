@@ -40,13 +40,13 @@ tutti_status tutti_mem_alloc_cuda(void** memory, size_t size) {
 tutti_status tutti_mem_register(void* memory, size_t size) {
   return guarded("tutti_mem_register", [&]() -> Status {
     if (memory == nullptr || size == 0) return invalid_argument("memory is null, or size is 0: pass whole pages");
-    return Regions::of_process().enroll(static_cast<std::byte*>(memory), size);
+    return Regions::of_process().register_memory(static_cast<std::byte*>(memory), size);
   });
 }
 
 tutti_status tutti_mem_deregister(void* memory) {
   return guarded("tutti_mem_deregister",
-                 [&] { return Regions::of_process().withdraw(static_cast<std::byte*>(memory)); });
+                 [&] { return Regions::of_process().deregister_memory(static_cast<std::byte*>(memory)); });
 }
 
 }  // extern "C"

@@ -175,7 +175,7 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
     }
     TUTTI_CHECK_OK(check_on_host_memory(merged.protocol, merged.channels));
   }
-  merged.force();
+  merged.update_agreement_hash();
   return merged;
 }
 

@@ -33,8 +33,8 @@ std::size_t count_hosts(const Communicator& communicator, const Hosts& hosts) {
 std::string describe_transports(const Communicator& communicator, const Hosts& hosts, std::size_t host_count) {
   const CommunicatorOptions& options = communicator.options();
   const char* local = options.memory == Memory::cuda ? "GPU memory and shared memory" : "shared memory";
-  std::string text = "within a host " + (options.over_network() ? hosts.carrier() : std::string(local));
-  if (host_count > 1) text += ", between hosts " + hosts.carrier();
+  std::string text = "within a host " + (options.over_network() ? hosts.transport() : std::string(local));
+  if (host_count > 1) text += ", between hosts " + hosts.transport();
   const bool plain = !config().encrypt && !config().check_tcp;
   return text + "; TCP encryption " + (config().encrypt ? "on" : "off") +
          (plain || config().encrypt ? "" : ", checksums on");

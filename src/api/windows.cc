@@ -57,9 +57,9 @@ tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tu
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));
     const tutti::Ticket ticket(handle->shared);
     ticket.await();
-    const auto promise = flags == 0 ? tutti::WindowPromise::none : tutti::WindowPromise::symmetric;
+    const auto guarantee = flags == 0 ? tutti::WindowGuarantee::none : tutti::WindowGuarantee::symmetric;
     *window = tutti::window_handle_of(
-        TUTTI_TRY(tutti::register_window(*handle, {static_cast<std::byte*>(memory), size, promise})));
+        TUTTI_TRY(tutti::register_window(*handle, {static_cast<std::byte*>(memory), size, guarantee})));
     return {};
   });
 }

@@ -29,6 +29,6 @@ std::string canonical_protocol(std::string_view text);
 std::string_view renamed_protocol(std::string_view text);
 
 // True if messages carry their own flags and are copied out of their slots before use.
-TUTTI_HOST_DEVICE constexpr bool is_small(Protocol protocol) { return protocol != Protocol::simple; }
+TUTTI_HOST_DEVICE constexpr bool has_inline_flags(Protocol protocol) { return protocol != Protocol::simple; }
 
 }  // namespace tutti

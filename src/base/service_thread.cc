@@ -6,15 +6,15 @@
 
 namespace tutti {
 
-void* ServiceThread::run(void* self) {
-  auto& thread = *static_cast<ServiceThread*>(self);
+void* LibraryThread::run(void* self) {
+  auto& thread = *static_cast<LibraryThread*>(self);
   thread.work_();
   thread.finished_.store(true, std::memory_order_release);
   return nullptr;
 }
 
-Result<std::unique_ptr<ServiceThread>> ServiceThread::start(std::function<void()> work, std::size_t stack_bytes) {
-  std::unique_ptr<ServiceThread> made(new ServiceThread(std::move(work)));
+Result<std::unique_ptr<LibraryThread>> LibraryThread::start(std::function<void()> work, std::size_t stack_bytes) {
+  std::unique_ptr<LibraryThread> made(new LibraryThread(std::move(work)));
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
   ::pthread_attr_setstacksize(&attributes, stack_bytes);
@@ -31,7 +31,7 @@ Result<std::unique_ptr<ServiceThread>> ServiceThread::start(std::function<void()
   return made;
 }
 
-ServiceThread::~ServiceThread() {
+LibraryThread::~LibraryThread() {
   if (started_) ::pthread_join(thread_, nullptr);
 }
 

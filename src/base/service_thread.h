@@ -15,19 +15,19 @@ namespace tutti {
 // glibc places all thread-local storage of the process on this stack.
 inline constexpr std::size_t kServiceStackBytes = 256 * 1024;
 
-class ServiceThread {
+class LibraryThread {
  public:
   // Fails if the system cannot create a thread.
-  static Result<std::unique_ptr<ServiceThread>> start(std::function<void()> work,
+  static Result<std::unique_ptr<LibraryThread>> start(std::function<void()> work,
                                                       std::size_t stack_bytes = kServiceStackBytes);
-  ~ServiceThread();  // Waits for `work` to return.
-  ServiceThread(const ServiceThread&) = delete;
-  ServiceThread& operator=(const ServiceThread&) = delete;
+  ~LibraryThread();  // Waits for `work` to return.
+  LibraryThread(const LibraryThread&) = delete;
+  LibraryThread& operator=(const LibraryThread&) = delete;
 
   bool finished() const { return finished_.load(std::memory_order_acquire); }
 
  private:
-  explicit ServiceThread(std::function<void()> work) : work_(std::move(work)) {}
+  explicit LibraryThread(std::function<void()> work) : work_(std::move(work)) {}
   static void* run(void* self);
 
   std::function<void()> work_;

@@ -29,7 +29,7 @@ bool is_own_user(int descriptor) {
 
 std::string describe(const Claim& claim) {
   const bool rendezvous = claim.server == kRendezvous;
-  return rendezvous ? "calling the rendezvous" : "calling rank " + std::to_string(claim.server);
+  return rendezvous ? "connecting to the rendezvous" : "connecting to rank " + std::to_string(claim.server);
 }
 
 }  // namespace
@@ -38,9 +38,9 @@ void Acceptor::listen(Socket listener, Role role, const Credentials& credentials
   listeners_.push_back({std::move(listener), role, credentials});
 }
 
-void Acceptor::call(Handshake handshake, Calling calling) {
-  if (calling.purpose.empty()) calling.purpose = describe(handshake.claim());
-  pending_.push_back({std::move(handshake), calling.deadline, std::move(calling.purpose)});
+void Acceptor::connect(Handshake handshake, Connecting connecting) {
+  if (connecting.purpose.empty()) connecting.purpose = describe(handshake.claim());
+  pending_.push_back({std::move(handshake), connecting.deadline, std::move(connecting.purpose)});
 }
 
 void Acceptor::watch(std::vector<pollfd>& polled) {
@@ -75,7 +75,7 @@ Status Acceptor::serve(const std::vector<pollfd>& polled) {
 
 Result<bool> Acceptor::keep(const Pending& pending) {
   if (!pending.deadline.passed()) return true;
-  if (!pending.handshake.calls()) return false;
+  if (!pending.handshake.connects()) return false;
   return timeout_error("no answer").during(pending.purpose);
 }
 
@@ -84,7 +84,7 @@ Result<bool> Acceptor::advance(Pending& pending) {
   Result<bool> done = pending.handshake.advance();
   if (!done.ok()) {
     Status status = std::move(done).status();
-    if (pending.handshake.calls()) return std::move(status).during(pending.purpose);
+    if (pending.handshake.connects()) return std::move(status).during(pending.purpose);
     if (pending.handshake.awaits_proof()) unproved_ = pending.handshake.claim().rank;
     log(LogLevel::trace, "dropped a connection: %s", status.message().c_str());
     return false;
@@ -130,7 +130,7 @@ Result<bool> Acceptor::make_room(Status shortage) {
 }
 
 std::deque<Acceptor::Pending>::iterator Acceptor::oldest_caller() {
-  return std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.calls(); });
+  return std::find_if(pending_.begin(), pending_.end(), [](const Pending& p) { return !p.handshake.connects(); });
 }
 
 // Drops the oldest incoming call. Ranks take microseconds, so the oldest is not a rank.

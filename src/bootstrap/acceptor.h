@@ -16,8 +16,8 @@
 namespace tutti {
 
 // Error context of an outgoing call, and its timeout.
-struct Calling {
-  std::string purpose;  // "calling rank 3"
+struct Connecting {
+  std::string purpose;  // "connecting to rank 3"
   Deadline deadline;
 };
 
@@ -33,7 +33,7 @@ class Acceptor {
     std::erase_if(listeners_, [role](const Listener& listener) { return listener.role == role; });
   }
   // Starts the caller's side of a handshake. serve() reports its errors.
-  void call(Handshake handshake, Calling calling = {});
+  void connect(Handshake handshake, Connecting connecting = {});
 
   // watch() appends the descriptors to poll. Call serve() with the same vector after poll(). If serve() fails for lack
   // of descriptors, it may be called again; it retries after a while.

@@ -22,7 +22,7 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-union SocketAddress {
+union AddressStorage {
   sockaddr any;
   sockaddr_in v4;
   sockaddr_in6 v6;
@@ -48,7 +48,7 @@ Address address_from(const sockaddr* from) {
   return address;
 }
 
-socklen_t fill(SocketAddress& to, const Address& from) {
+socklen_t fill(AddressStorage& to, const Address& from) {
   std::memset(&to, 0, sizeof to);
   if (from.family == 4) {
     to.v4.sin_family = AF_INET;
@@ -63,7 +63,7 @@ socklen_t fill(SocketAddress& to, const Address& from) {
   return sizeof to.v6;
 }
 
-socklen_t fill(SocketAddress& to, const Endpoint& from) {
+socklen_t fill(AddressStorage& to, const SocketAddress& from) {
   if (from.unix_name.empty()) return fill(to, from.address);
   std::memset(&to, 0, sizeof to);
   to.unix_path.sun_family = AF_UNIX;
@@ -73,13 +73,13 @@ socklen_t fill(SocketAddress& to, const Endpoint& from) {
   return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + from.unix_name.size());
 }
 
-int family_of(const Endpoint& endpoint) {
+int family_of(const SocketAddress& endpoint) {
   if (!endpoint.unix_name.empty()) return AF_UNIX;
   return endpoint.address.family == 4 ? AF_INET : AF_INET6;
 }
 
 // Advice for an endpoint at which listen() has failed; empty: none is known.
-std::string remedy_for(int error, const Endpoint& endpoint) {
+std::string remedy_for(int error, const SocketAddress& endpoint) {
   if (error == EADDRINUSE && !endpoint.unix_name.empty()) {
     return ": another process has this name: set TUTTI_ROOT to host:port, a different one for each job";
   }
@@ -94,7 +94,7 @@ std::string remedy_for(int error, const Endpoint& endpoint) {
 Address route_address(const char* target) {
   const Result<Address> everywhere = resolve(target, 9);
   if (!everywhere.ok()) return {};
-  SocketAddress storage;
+  AddressStorage storage;
   const socklen_t length = fill(storage, everywhere.value());
   const Result<Socket> probe = open_socket(storage.any.sa_family, SOCK_DGRAM);
   if (!probe.ok() || ::connect(probe.value().get(), &storage.any, length) != 0) return {};
@@ -184,7 +184,7 @@ std::string describe(const Address& address) {
   return address.family == 6 ? "[" + std::string(text) + "]:" + port : text + (":" + port);
 }
 
-std::string describe(const Endpoint& endpoint) {
+std::string describe(const SocketAddress& endpoint) {
   return endpoint.unix_name.empty() ? describe(endpoint.address) : "unix socket @" + endpoint.unix_name;
 }
 
@@ -283,7 +283,7 @@ std::vector<Address> interface_addresses(const std::string& ifname, std::uint16_
   return best;
 }
 
-std::vector<std::string> idle_entries(const std::string& ifname) {
+std::vector<std::string> unmatched_entries(const std::string& ifname) {
   if (!lists_several(ifname)) return {};
   const Interfaces list = list_interfaces();
   std::vector<std::string> idle;
@@ -325,8 +325,8 @@ Result<Address> resolve(const std::string& host, std::uint16_t port) {
   return address;
 }
 
-Result<Socket> listen_at(const Endpoint& endpoint) {
-  SocketAddress storage;
+Result<Socket> listen_at(const SocketAddress& endpoint) {
+  AddressStorage storage;
   const socklen_t length = fill(storage, endpoint);
   Socket socket = TUTTI_TRY(open_socket_for(endpoint));
   const int on = 1;  // Allows reuse of a port with packets of an earlier listener. Two listeners still cannot share it.
@@ -338,10 +338,12 @@ Result<Socket> listen_at(const Endpoint& endpoint) {
   return socket;
 }
 
-Result<Socket> open_socket_for(const Endpoint& endpoint) { return open_socket(family_of(endpoint), endpoint.type); }
+Result<Socket> open_socket_for(const SocketAddress& endpoint) {
+  return open_socket(family_of(endpoint), endpoint.type);
+}
 
-Status connect(const Socket& socket, const Endpoint& endpoint) {
-  SocketAddress storage;
+Status connect(const Socket& socket, const SocketAddress& endpoint) {
+  AddressStorage storage;
   const socklen_t length = fill(storage, endpoint);
   if (endpoint.unix_name.empty()) watch_connection(socket, kUnreceivedMs);
   if (::connect(socket.get(), &storage.any, length) == 0 || errno == EINPROGRESS) return {};
@@ -351,21 +353,21 @@ Status connect(const Socket& socket, const Endpoint& endpoint) {
   return {Code::system, status.message() + ": the loopback interface is down (ip link set lo up)"};
 }
 
-Result<Socket> connect_to(const Endpoint& endpoint) {
+Result<Socket> connect_to(const SocketAddress& endpoint) {
   Socket socket = TUTTI_TRY(open_socket_for(endpoint));
   TUTTI_CHECK_OK(connect(socket, endpoint));
   return socket;
 }
 
 Result<Address> local_address(const Socket& socket) {
-  SocketAddress storage;
+  AddressStorage storage;
   socklen_t length = sizeof storage;
   if (::getsockname(socket.get(), &storage.any, &length) != 0) return system_error("get the address of a socket");
   return address_from(&storage.any);
 }
 
 Result<Address> peer_address(const Socket& socket) {
-  SocketAddress storage;
+  AddressStorage storage;
   socklen_t length = sizeof storage;
   if (::getpeername(socket.get(), &storage.any, &length) != 0) return system_error("get the peer address of a socket");
   return address_from(&storage.any);

@@ -11,14 +11,14 @@
 
 namespace tutti {
 
-struct Endpoint {
+struct SocketAddress {
   Address address;        // Used if unix_name is empty.
   std::string unix_name;  // Abstract, in the network namespace of the process.
   int type = 0;           // SOCK_STREAM or SOCK_SEQPACKET.
 };
 
 std::string describe(const Address& address);  // "192.0.2.2:4711", "[fd00::2]:4711"
-std::string describe(const Endpoint& endpoint);
+std::string describe(const SocketAddress& endpoint);
 bool is_loopback(const Address& address);
 bool is_link_local(const Address& address);  // True for IPv6 addresses that are valid only together with an interface.
 // Returns a link-local address from another host with this host's scope id of the interface. Other addresses are
@@ -35,7 +35,7 @@ bool admits(const std::string& ifname, const std::string& interface_name);
 std::vector<Address> interface_addresses(const std::string& ifname, std::uint16_t family);
 // Returns one text for each entry of a list that matches no usable interface, with the reason and the existing
 // interfaces. Entries of exclusion lists may match none.
-std::vector<std::string> idle_entries(const std::string& ifname);
+std::vector<std::string> unmatched_entries(const std::string& ifname);
 // Returns the name of the interface with this address, ignoring the port. Empty if unknown.
 std::string interface_of(Address address);
 Address loopback_address();
@@ -43,12 +43,12 @@ Address loopback_address();
 Result<Address> resolve(const std::string& host, std::uint16_t port);
 
 // Listens on one address, never on all interfaces. Port 0 selects a free port.
-Result<Socket> listen_at(const Endpoint& endpoint);
+Result<Socket> listen_at(const SocketAddress& endpoint);
 // Starts connecting and does not wait. The first write reports whether it succeeded.
-Result<Socket> connect_to(const Endpoint& endpoint);
+Result<Socket> connect_to(const SocketAddress& endpoint);
 // The two halves of connect_to(). An error of open_socket_for() is local; an error of connect() concerns the other end.
-Result<Socket> open_socket_for(const Endpoint& endpoint);
-Status connect(const Socket& socket, const Endpoint& endpoint);
+Result<Socket> open_socket_for(const SocketAddress& endpoint);
+Status connect(const Socket& socket, const SocketAddress& endpoint);
 Result<Address> local_address(const Socket& socket);
 Result<Address> peer_address(const Socket& socket);
 // Disables Nagle's algorithm and enables keepalive: a vanished host is detected after 3 to 6 seconds. Unacknowledged

@@ -26,13 +26,13 @@ inline constexpr Rank kMaxRanks = 65'536;
 
 inline constexpr std::size_t kMaxBroadcastBytes = 4U << 20;
 
-enum class Reach : std::uint8_t {
+enum class ListenScope : std::uint8_t {
   network,  // Listens on the interface of the default route, or that of TUTTI_SOCKET_IFNAME.
   host,     // Listens on loopback.
 };
 
 struct RendezvousOptions {
-  Reach reach = Reach::network;
+  ListenScope scope = ListenScope::network;
   std::string socket_ifname;              // Prefixes "eth", exact names "=eth0", or exclusions "^docker".
   std::string secret_file;                // File with a second secret. All ranks must name the same file.
   std::int64_t report_after_ms = 10'000;  // Missing ranks are logged after this time.
@@ -57,10 +57,10 @@ struct JoinOptions {
 
 // A socket to a rank of another host.
 struct PeerSocket {
-  Socket socket;        // Connected stream without Nagle's algorithm.
-  Secret session{};     // Secret known to both ends only; derive keys from it.
-  bool called = false;  // True on the end that opened the connection.
-  std::string route;    // For messages: "192.0.2.1:40001 (eth0) -> 192.0.2.2:4711 on host-b".
+  Socket socket;              // Connected stream without Nagle's algorithm.
+  Secret session{};           // Secret known to both ends only; derive keys from it.
+  bool opened_by_us = false;  // True on the end that opened the connection.
+  std::string route;          // For messages: "192.0.2.1:40001 (eth0) -> 192.0.2.2:4711 on host-b".
 };
 
 class Bootstrap {

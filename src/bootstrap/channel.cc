@@ -20,7 +20,7 @@ static_assert(sizeof(FailureRecord) == kFailureBytes);
 }  // namespace
 
 ControlChannel::ControlChannel(AcceptedPeer accepted)
-    : socket_(std::move(accepted.socket)), session_(accepted.session), called_(accepted.called) {}
+    : socket_(std::move(accepted.socket)), session_(accepted.session), opened_by_us_(accepted.opened_by_us) {}
 
 short ControlChannel::events() const { return unsent() ? POLLIN | POLLOUT : POLLIN; }
 
@@ -34,7 +34,7 @@ Status ControlChannel::send(Message kind, Bytes payload) {
   const auto append = [this](Bytes bytes) { outgoing_.insert(outgoing_.end(), bytes.begin(), bytes.end()); };
   append(bytes_of(header));
   append(payload);
-  const Direction direction = called_ ? Direction::from_caller : Direction::to_caller;
+  const Direction direction = opened_by_us_ ? Direction::from_caller : Direction::to_caller;
   append(bytes_of(mac(direction, sent_++, Bytes(outgoing_).subspan(begin))));
   return flush();
 }
@@ -86,21 +86,21 @@ Result<bool> ControlChannel::fill(std::size_t bytes) {
   return true;
 }
 
-Result<std::optional<ReceivedMessage>> ControlChannel::receive(std::size_t longest) {
+Result<std::optional<ReceivedMessage>> ControlChannel::receive(std::size_t max_bytes) {
   Header header;
   const bool headed = TUTTI_TRY(fill(sizeof header));
   if (!headed) return std::optional<ReceivedMessage>();
   std::memcpy(&header, incoming_.data(), sizeof header);
-  if (header.version != 1 || header.bytes > longest) {
+  if (header.version != 1 || header.bytes > max_bytes) {
     return remote_error("a peer sent " + std::to_string(header.bytes) + " bytes where at most " +
-                        std::to_string(longest) + " were awaited");
+                        std::to_string(max_bytes) + " were awaited");
   }
   const std::size_t signed_bytes = sizeof header + header.bytes;
   const bool whole = TUTTI_TRY(fill(signed_bytes + sizeof(Digest)));
   if (!whole) return std::optional<ReceivedMessage>();
   Digest given;
   std::memcpy(given.data(), incoming_.data() + signed_bytes, sizeof given);
-  const Direction direction = called_ ? Direction::to_caller : Direction::from_caller;
+  const Direction direction = opened_by_us_ ? Direction::to_caller : Direction::from_caller;
   if (!equal(given, mac(direction, taken_, Bytes(incoming_).first(signed_bytes)))) {
     return remote_error("a message was altered on its way");
   }

@@ -21,8 +21,8 @@ enum class Message : std::uint16_t {
   data = 5,      // Part of an exchange over the tree.
   id = 6,        // Payload: the unique id.
   host = 7,      // Rendezvous to rank: the process that runs the rendezvous. Payload: HostRecord.
-  question = 8,  // In both directions: a liveness check; the other end sends an answer.
-  answer = 9,
+  ping = 8,      // In both directions: a liveness check; the other end sends a pong.
+  pong = 9,
 };
 
 struct ReceivedMessage {
@@ -41,9 +41,9 @@ class ControlChannel {
   Status flush();
   bool unsent() const { return written_ < outgoing_.size(); }
 
-  // Returns the next message, or nullopt if it is incomplete. Fails on payloads over `longest` bytes, and when the peer
-  // disconnects.
-  Result<std::optional<ReceivedMessage>> receive(std::size_t longest);
+  // Returns the next message, or nullopt if it is incomplete. Fails on payloads over `max_bytes` bytes, and when the
+  // peer disconnects.
+  Result<std::optional<ReceivedMessage>> receive(std::size_t max_bytes);
 
   bool connected() const { return static_cast<bool>(socket_); }
   int descriptor() const { return socket_.get(); }
@@ -63,7 +63,7 @@ class ControlChannel {
 
   Socket socket_;
   Secret session_{};
-  bool called_ = false;
+  bool opened_by_us_ = false;
   std::uint64_t sent_ = 0;
   std::uint64_t taken_ = 0;
   std::vector<std::byte> outgoing_;

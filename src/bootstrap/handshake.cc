@@ -27,13 +27,13 @@ Status check_magic(std::uint64_t magic) {
 
 }  // namespace
 
-Result<Handshake> Handshake::call(Socket socket, const Claim& claim, const Credentials& credentials,
-                                  const JoinRecord& own) {
+Result<Handshake> Handshake::connect(Socket socket, const Claim& claim, const Credentials& credentials,
+                                     const JoinRecord& own) {
   Handshake made;
   made.socket_ = std::move(socket);
   made.credentials_ = credentials;
   made.claim_ = claim;
-  made.calls_ = true;
+  made.connects_ = true;
   made.hello_ = {kMagic, kVersion, claim.role, claim.rank, claim.ranks, claim.server, 0, credentials.communicator, {}};
   made.proof_.record = own;
   TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(made.hello_.nonce))));
@@ -51,14 +51,14 @@ Result<Handshake> Handshake::answer(Socket socket, Role role, Rank server, const
   return made;
 }
 
-short Handshake::events() const { return calls_ && stage_ == Stage::hello ? POLLOUT : POLLIN; }
+short Handshake::events() const { return connects_ && stage_ == Stage::hello ? POLLOUT : POLLIN; }
 
 Result<bool> Handshake::advance() {
-  TUTTI_CHECK_OK(calls_ ? advance_call() : advance_answer());
+  TUTTI_CHECK_OK(connects_ ? advance_connect() : advance_answer());
   return stage_ == Stage::done;
 }
 
-Status Handshake::advance_call() {
+Status Handshake::advance_connect() {
   if (stage_ == Stage::hello) {
     int error = 0;
     socklen_t length = sizeof error;
@@ -148,7 +148,7 @@ Digest Handshake::client_mac() const {
 AcceptedPeer Handshake::finish() && {
   TUTTI_ASSERT(stage_ == Stage::done);
   const Digest session = digest(credentials_.key, {bytes_of("session"), bytes_of(hello_), bytes_of(answer_.nonce)});
-  return {claim_, proof_.record, std::move(socket_), session, calls_};
+  return {claim_, proof_.record, std::move(socket_), session, connects_};
 }
 
 }  // namespace tutti

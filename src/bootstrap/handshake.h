@@ -71,13 +71,13 @@ struct AcceptedPeer {
   JoinRecord record;  // Record of the caller.
   Socket socket;
   Secret session;  // Key material of this connection only.
-  bool called = false;
+  bool opened_by_us = false;
 };
 
 class Handshake {
  public:
-  static Result<Handshake> call(Socket socket, const Claim& claim, const Credentials& credentials,
-                                const JoinRecord& own);
+  static Result<Handshake> connect(Socket socket, const Claim& claim, const Credentials& credentials,
+                                   const JoinRecord& own);
   // Accepts only callers with this role that address this server.
   static Result<Handshake> answer(Socket socket, Role role, Rank server, const Credentials& credentials);
 
@@ -87,7 +87,7 @@ class Handshake {
 
   int descriptor() const { return socket_.get(); }
   short events() const;
-  bool calls() const { return calls_; }
+  bool connects() const { return connects_; }
   const Claim& claim() const { return claim_; }
   // True if the caller has addressed this server and knows that it holds the secret, but has not yet proved its own.
   bool awaits_proof() const { return stage_ == Stage::proof; }
@@ -116,7 +116,7 @@ class Handshake {
   static_assert(sizeof(Proof) == 240);
   enum class Stage : std::uint8_t { hello, answer, proof, done };
 
-  Status advance_call();
+  Status advance_connect();
   Status advance_answer();
   Status accept_hello();
   Status send(Bytes bytes);
@@ -127,7 +127,7 @@ class Handshake {
   Socket socket_;
   Credentials credentials_{};
   Claim claim_;
-  bool calls_ = false;
+  bool connects_ = false;
   Stage stage_ = Stage::hello;
   Hello hello_;
   Answer answer_;

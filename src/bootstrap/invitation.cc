@@ -21,7 +21,7 @@ constexpr std::int64_t kFirstPauseMs = 2;
 constexpr std::int64_t kMaxPauseMs = 100;
 // Timeout for another rank 0, which answers at once; other programs may never answer.
 constexpr std::int64_t kDuplicateMs = 1000;
-constexpr std::int64_t kDoubtMs = 2000;  // Delay after which a rank with a doubtful meeting point logs a warning.
+constexpr std::int64_t kDoubtMs = 2000;  // Delay after which a rank with a doubtful rendezvous address logs a warning.
 
 constexpr const char* kClosed =
     ": a program accepted the connection and closed it; it is another program than Tutti, or another version, or rank "
@@ -50,20 +50,20 @@ Result<Address> address_of(const RendezvousPoint& point, const std::string& ifna
   return address;
 }
 
-Result<Endpoint> endpoint_of(const RendezvousPoint& point, const std::string& ifname) {
+Result<SocketAddress> endpoint_of(const RendezvousPoint& point, const std::string& ifname) {
   // Ranks on one host need no interface. Check the name anyway, so that errors show before a run on several hosts.
   if (!ifname.empty() && !ifname.starts_with('^')) TUTTI_CHECK_OK(own_address(ifname).status());
-  Endpoint endpoint;
+  SocketAddress endpoint;
   endpoint.type = SOCK_STREAM;
   if (!point.host.empty()) {
     endpoint.address = TUTTI_TRY(address_of(point, ifname));
     return endpoint;
   }
-  constexpr std::size_t longest = 100;  // The system allows 107; job names may be longer.
+  constexpr std::size_t max_bytes = 100;  // The system allows 107; job names may be longer.
   const Digest whole = digest({}, {bytes_of(name_of(point))});
   endpoint.unix_name = name_of(point);
-  if (endpoint.unix_name.size() > longest) {
-    endpoint.unix_name.resize(longest - 16);
+  if (endpoint.unix_name.size() > max_bytes) {
+    endpoint.unix_name.resize(max_bytes - 16);
     for (std::size_t i = 0; i < 16; ++i) endpoint.unix_name += static_cast<char>('a' + whole[i] % 26);
   }
   return endpoint;
@@ -77,7 +77,7 @@ Result<Credentials> credentials_of(const RendezvousPoint& point, const std::stri
   return credentials;
 }
 
-// Advice for duplicate ranks: two jobs may share a meeting point.
+// Advice for duplicate ranks: two jobs may share a rendezvous address.
 std::string two_jobs_at(const RendezvousPoint& point) {
   if (!point.host.empty()) return "; if these are two jobs, each needs a port of its own";
   return "; if these are two jobs, set TUTTI_ROOT to host:port, a different one for each job";
@@ -101,9 +101,9 @@ struct Caller {
 };
 
 // If another program holds the port, it sends no handshake, disconnects or does not answer until the deadline.
-Result<AcceptedPeer> complete_handshake(const Endpoint& endpoint, Handshake handshake, const Watch& watch) {
+Result<AcceptedPeer> complete_handshake(const SocketAddress& endpoint, Handshake handshake, const Watch& watch) {
   Acceptor acceptor(handshake.claim().rank);
-  acceptor.call(std::move(handshake));
+  acceptor.connect(std::move(handshake));
   std::vector<pollfd> polled;
   bool is_connected = false;
   for (;;) {
@@ -130,9 +130,10 @@ pid_t listener_of(const Socket& socket) {
   return ::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0 ? credentials.pid : 0;
 }
 
-// Called by a rank 0 that cannot listen at the meeting point. Fails if the process that listens there proves to be
-// rank 0 of a job with the same meeting point and secret.
-Status check_for_duplicate(const RendezvousPoint& point, const Endpoint& endpoint, const RendezvousOptions& options) {
+// Called by a rank 0 that cannot listen at the rendezvous address. Fails if the process that listens there proves to be
+// rank 0 of a job with the same rendezvous address and secret.
+Status check_for_duplicate(const RendezvousPoint& point, const SocketAddress& endpoint,
+                           const RendezvousOptions& options) {
   const Watch watch = {Deadline::after_ms(kDuplicateMs)};
   JoinRecord own;
   own.peer = TUTTI_TRY(own_record());
@@ -140,7 +141,8 @@ Status check_for_duplicate(const RendezvousPoint& point, const Endpoint& endpoin
   Result<Socket> socket = open_socket_for(endpoint);
   if (!socket.ok() || !connect(socket.value(), endpoint).ok()) return {};
   const pid_t listener = listener_of(socket.value());
-  auto handshake = Handshake::call(std::move(socket).value(), {Role::invitation, 0, 1, kRendezvous}, credentials, own);
+  auto handshake =
+      Handshake::connect(std::move(socket).value(), {Role::invitation, 0, 1, kRendezvous}, credentials, own);
   if (!handshake.ok() || !complete_handshake(endpoint, std::move(handshake).value(), watch).ok()) return {};
   if (listener == ::getpid())
     return invalid_usage("this process already waits at " + describe(endpoint) + " for the ranks of a communicator");
@@ -151,7 +153,7 @@ Status check_for_duplicate(const RendezvousPoint& point, const Endpoint& endpoin
                        describe(endpoint) + "; give each process a rank of its own" + two_jobs_at(point));
 }
 
-Result<UniqueId> invite(const RendezvousPoint& point, const Endpoint& endpoint, const RendezvousOptions& options) {
+Result<UniqueId> invite(const RendezvousPoint& point, const SocketAddress& endpoint, const RendezvousOptions& options) {
   Address address = endpoint.unix_name.empty() ? endpoint.address : loopback_address();
   address.port = 0;
   if (endpoint.unix_name.empty() && options.secret_file.empty()) {  // TCP does not identify the caller.
@@ -171,9 +173,9 @@ Result<UniqueId> invite(const RendezvousPoint& point, const Endpoint& endpoint, 
   return start_rendezvous(options, address, std::move(invitation));
 }
 
-Result<UniqueId> ask(Socket socket, const Endpoint& endpoint, const Caller& caller, const Watch& watch) {
+Result<UniqueId> ask(Socket socket, const SocketAddress& endpoint, const Caller& caller, const Watch& watch) {
   TUTTI_CHECK_OK(connect(socket, endpoint));
-  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), caller.claim, caller.credentials, {}));
+  Handshake handshake = TUTTI_TRY(Handshake::connect(std::move(socket), caller.claim, caller.credentials, {}));
   AcceptedPeer accepted = TUTTI_TRY(complete_handshake(endpoint, std::move(handshake), watch));
   ControlChannel channel(std::move(accepted));
   while (!watch.aborted() && !watch.deadline.passed()) {
@@ -202,7 +204,7 @@ bool was_closed(const Status& unanswered) {
 }  // namespace
 
 Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousOptions& options, const Watch& watch) {
-  const Endpoint endpoint = TUTTI_TRY(endpoint_of(launched.point, options.socket_ifname));
+  const SocketAddress endpoint = TUTTI_TRY(endpoint_of(launched.point, options.socket_ifname));
   if (launched.rank == 0) return invite(launched.point, endpoint, options);
   Caller caller = {{Role::invitation, launched.rank, launched.ranks, kRendezvous}, {}};
   caller.credentials = TUTTI_TRY(credentials_of(launched.point, options.secret_file));

@@ -71,7 +71,7 @@ Status Joining::outcome(Status own, std::int64_t within_ms) {
 // At the deadline, the rendezvous reports the missing ranks. It does not if its process is stopped or it has a later
 // deadline.
 Status Joining::explain_silence(Status late) {
-  (void)rendezvous_.send(Message::question).ok();
+  (void)rendezvous_.send(Message::ping).ok();
   late = outcome(std::move(late), kAnswerMs);
   if (reported_ || answered_) return late;
   return timeout_error(describe_rendezvous() + " does not answer: stopped, overloaded or out of reach; " +
@@ -101,7 +101,7 @@ Status Joining::take_steps() {
   return finish();
 }
 
-Endpoint Joining::mesh_endpoint(Rank rank) const {
+SocketAddress Joining::mesh_endpoint(Rank rank) const {
   return {{}, hidden_name(credentials_.key, "mesh", rank), SOCK_SEQPACKET};
 }
 
@@ -147,21 +147,21 @@ Status Joining::join_tree() {
   acceptor_.listen(std::move(listener), Role::mesh, credentials_);
   if (rank_ != 0) {
     phase_ = "rank " + std::to_string(Tree::parent_of(rank_)) + " (" + describe(parent_->peer) + ")";
-    TUTTI_CHECK_OK(call_parent());
+    TUTTI_CHECK_OK(connect_to_parent());
   }
   TUTTI_CHECK_OK(serve_until([this] { return tree_.complete(); }));
-  tree_.attend(rendezvous_.descriptor(), [this] { return poll_rendezvous(); });
+  tree_.watch_descriptor(rendezvous_.descriptor(), [this] { return poll_rendezvous(); });
   records_[rank_] = own_.peer;
   TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(records_)), sizeof(PeerRecord), watch_));
-  for (PeerRecord& record : records_) record.location = sane(record.location);
+  for (PeerRecord& record : records_) record.location = validated(record.location);
   return {};
 }
 
-Status Joining::call_parent() {
+Status Joining::connect_to_parent() {
   const Claim claim = {Role::tree, rank_, ranks_, Tree::parent_of(rank_)};
-  if (parent_->peer.host == own_.peer.host) return call({parent_->tree, "", SOCK_STREAM}, claim, "");
+  if (parent_->peer.host == own_.peer.host) return connect_to_rank({parent_->tree, "", SOCK_STREAM}, claim, "");
   listener_ = record_of(own_.tree);
-  return call_host(claim, parent_->peer, {parent_->tree, {}});
+  return connect_to_host(claim, parent_->peer, {parent_->tree, {}});
 }
 
 Status Joining::join_mesh() {
@@ -169,7 +169,8 @@ Status Joining::join_mesh() {
   for (Rank peer = 0; peer < ranks_; ++peer) {
     if (peer == rank_ || !on_same_host(peer)) continue;
     ++wanted;
-    if (peer < rank_) TUTTI_CHECK_OK(call(mesh_endpoint(peer), {Role::mesh, rank_, ranks_, peer}, users(peer)));
+    if (peer < rank_)
+      TUTTI_CHECK_OK(connect_to_rank(mesh_endpoint(peer), {Role::mesh, rank_, ranks_, peer}, users(peer)));
   }
   phase_ = "the ranks of this host";
   return serve_until([this, wanted] {
@@ -193,17 +194,17 @@ Status Joining::finish() {
   return serve_until([this] { return complete_; });
 }
 
-Status Joining::call(const Endpoint& endpoint, const Claim& claim, std::string purpose) {
+Status Joining::connect_to_rank(const SocketAddress& endpoint, const Claim& claim, std::string purpose) {
   Result<Socket> socket = connect_to(endpoint);
-  if (!socket.ok()) return std::move(socket).status().during("calling rank " + std::to_string(claim.server));
-  Calling calling;
-  calling.purpose = std::move(purpose);
-  return start_handshake(std::move(socket).value(), claim, std::move(calling));
+  if (!socket.ok()) return std::move(socket).status().during("connecting to rank " + std::to_string(claim.server));
+  Connecting connecting;
+  connecting.purpose = std::move(purpose);
+  return start_handshake(std::move(socket).value(), claim, std::move(connecting));
 }
 
-Status Joining::start_handshake(Socket socket, const Claim& claim, Calling calling) {
-  Handshake handshake = TUTTI_TRY(Handshake::call(std::move(socket), claim, credentials_, own_));
-  acceptor_.call(std::move(handshake), std::move(calling));
+Status Joining::start_handshake(Socket socket, const Claim& claim, Connecting connecting) {
+  Handshake handshake = TUTTI_TRY(Handshake::connect(std::move(socket), claim, credentials_, own_));
+  acceptor_.connect(std::move(handshake), std::move(connecting));
   return {};
 }
 
@@ -238,7 +239,7 @@ Status Joining::serve() {
 
 Status Joining::accept(AcceptedPeer accepted) {
   const Claim claim = accepted.claim;
-  const Rank other = accepted.called ? claim.server : claim.rank;
+  const Rank other = accepted.opened_by_us ? claim.server : claim.rank;
   if (claim.role == Role::join) {
     rendezvous_ = ControlChannel(std::move(accepted));
     return {};
@@ -264,8 +265,8 @@ Status Joining::poll_rendezvous() {
   }
   if (!received.value()) return {};
   const ReceivedMessage& message = *received.value();
-  if (message.kind == Message::question) return rendezvous_.send(Message::answer);
-  if (message.kind == Message::answer) {
+  if (message.kind == Message::ping) return rendezvous_.send(Message::pong);
+  if (message.kind == Message::pong) {
     answered_ = true;
     return {};
   }
@@ -279,7 +280,7 @@ Status Joining::poll_rendezvous() {
     std::memcpy(&go, message.payload.data(), sizeof go);
     parent_ = go.parent;
     parent_->peer.hostname[sizeof parent_->peer.hostname - 1] = '\0';
-    calls_end_ = Deadline::after_ms(go.left_ms - std::min(go.left_ms / 4, kEarlierMs));
+    connect_deadline_ = Deadline::after_ms(go.left_ms - std::min(go.left_ms / 4, kEarlierMs));
     return {};
   }
   reported_ = message.kind != Message::complete;

@@ -23,7 +23,7 @@ class Joining {
   Status run();
 
   Tree take_tree() {
-    tree_.attend(-1, {});
+    tree_.watch_descriptor(-1, {});
     return std::move(tree_);
   }
   std::vector<PeerRecord> take_records() { return std::move(records_); }
@@ -41,24 +41,24 @@ class Joining {
   Status explain_no_rendezvous(Status met) const;
   Result<Address> rendezvous_address() const;
   Status join_tree();
-  Status call_parent();
+  Status connect_to_parent();
   Status join_mesh();
   Status join_peer_sockets();
   Status await_peer_sockets();
-  Status call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& listener);
+  Status connect_to_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& listener);
   Status accept_peer_socket(Rank other, AcceptedPeer accepted);
   bool on_same_host(Rank peer) const { return records_[peer].host == own_.peer.host; }
   Status finish();
-  // Errors state the purpose. Empty: "calling rank N".
-  Status call(const Endpoint& endpoint, const Claim& claim, std::string purpose);
+  // Errors state the purpose. Empty: "connecting to rank N".
+  Status connect_to_rank(const SocketAddress& endpoint, const Claim& claim, std::string purpose);
   std::string users(Rank peer) const;
-  Status start_handshake(Socket socket, const Claim& claim, Calling calling);
+  Status start_handshake(Socket socket, const Claim& claim, Connecting connecting);
   // Serves connections until `met` returns true. Fails if the rendezvous reports a failure.
   Status serve_until(const std::function<bool()>& met);
   Status serve();
   Status accept(AcceptedPeer accepted);
   Status poll_rendezvous();
-  Endpoint mesh_endpoint(Rank rank) const;
+  SocketAddress mesh_endpoint(Rank rank) const;
 
   UniqueId id_;
   Rank rank_;
@@ -71,7 +71,7 @@ class Joining {
   ControlChannel rendezvous_;
   std::optional<JoinRecord> parent_;  // Set once all ranks have joined.
   // Set once all ranks have joined: just before the rendezvous gives up, which knows fewer reasons.
-  Deadline calls_end_;
+  Deadline connect_deadline_;
   bool complete_ = false;  // All ranks have connected to each other.
   bool reported_ = false;  // The rendezvous has reported a failure, or has ended.
   bool answered_ = false;  // The rendezvous has answered a question.

@@ -23,7 +23,7 @@ std::string described(Rank rank, const PeerRecord& record, const ListenerRecord&
 
 // Called once per host.
 void warn_of_idle_interfaces(const std::string& ifname) {
-  for (const std::string& entry : idle_entries(ifname))
+  for (const std::string& entry : unmatched_entries(ifname))
     log(LogLevel::warn, "TUTTI_SOCKET_IFNAME or NCCL_SOCKET_IFNAME (%s) names %s", ifname.c_str(), entry.c_str());
 }
 
@@ -45,7 +45,8 @@ Status Joining::join_peer_sockets() {
   for (const ListenerRecord& listener : listeners) remote_offers_.push_back(offer_of(listener));
   log(LogLevel::trace, "meets %zu ranks of other hosts", others.size());
   for (const Rank peer : others) {
-    if (peer < rank_) TUTTI_CHECK_OK(call_host({Role::peer, rank_, ranks_, peer}, records_[peer], listeners[peer]));
+    if (peer < rank_)
+      TUTTI_CHECK_OK(connect_to_host({Role::peer, rank_, ranks_, peer}, records_[peer], listeners[peer]));
   }
   phase_ = "the ranks of other hosts to connect over TCP";
   return serve_until([&] {
@@ -76,28 +77,28 @@ Status Joining::await_peer_sockets() {
   return {};
 }
 
-Status Joining::call_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& listener) {
+Status Joining::connect_to_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& listener) {
   const std::string call = described(rank_, own_.peer, listener_) + " called " +
                            described(claim.server, peer, listener) + " over TCP at " + describe(listener.address);
   TUTTI_CHECK_OK(check(listener, options_.apart ? LoopbackPolicy::allow : LoopbackPolicy::reject).during(call));
   const std::string purpose = call +
                               ": if both still run, let TCP through the firewalls between them, or name the interface "
                               "by which hosts reach each other by TUTTI_SOCKET_IFNAME";
-  const Endpoint endpoint = {seen_from(interface_of(listener_), listener.address), "", SOCK_STREAM};
+  const SocketAddress endpoint = {seen_from(interface_of(listener_), listener.address), "", SOCK_STREAM};
   Socket socket = TUTTI_TRY(open_socket_for(endpoint));
   Status connecting = connect(socket, endpoint);  // Connection errors concern the network, not this rank.
   if (!connecting.ok()) return remote_error(connecting.message()).during(purpose);
   watch_connection(socket, kConnectMs);
-  return start_handshake(std::move(socket), claim, {purpose, calls_end_});
+  return start_handshake(std::move(socket), claim, {purpose, connect_deadline_});
 }
 
 Status Joining::accept_peer_socket(Rank other, AcceptedPeer accepted) {
-  const bool due = !on_same_host(other) && accepted.called == (other < rank_) && !peer_sockets_[other].socket;
+  const bool due = !on_same_host(other) && accepted.opened_by_us == (other < rank_) && !peer_sockets_[other].socket;
   if (!due) return remote_error("unexpected connection from rank " + std::to_string(other));
   watch_connection(accepted.socket, 0);  // No limit: the reader may be busy for long.
   std::string route = route_of(accepted.socket, listener_, records_[other]);
   log(LogLevel::trace, "socket to rank %u: %s", other, route.c_str());
-  peer_sockets_[other] = {std::move(accepted.socket), accepted.session, accepted.called, std::move(route)};
+  peer_sockets_[other] = {std::move(accepted.socket), accepted.session, accepted.opened_by_us, std::move(route)};
   return {};
 }
 

@@ -26,7 +26,7 @@ struct LaunchedRank {
   RendezvousPoint point;
 };
 
-// Returns rank, ranks and meeting point. Errors name the variable and its value.
+// Returns rank, ranks and rendezvous address. Errors name the variable and its value.
 Result<LaunchedRank> find_launched_rank(const Environment& environment);
 
 // Checks TUTTI_ROOT only, if set.

@@ -26,7 +26,7 @@ std::string gpu_of(const Location& location) {
   return {location.gpu.begin(), std::find(location.gpu.begin(), location.gpu.end(), '\0')};
 }
 
-Location sane(const Location& received) {
+Location validated(const Location& received) {
   const bool known_domain = received.domain == kNoDomain || received.domain < kMaxDomains;
   const bool sound = received.version == kLocationVersion && known_domain && received.wants_topology <= 1 &&
                      received.instructions <= number_of(Instructions::avx512) && is_terminated_name(received.gpu);

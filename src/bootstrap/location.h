@@ -33,6 +33,6 @@ constexpr std::uint32_t number_of(Instructions instructions) { return 1 + static
 std::string gpu_of(const Location& location);
 
 // Validates a location from a peer. Returns an empty one if its version, domain or GPU is invalid.
-Location sane(const Location& received);
+Location validated(const Location& received);
 
 }  // namespace tutti

@@ -160,7 +160,7 @@ void Rendezvous::check_liveness() {
   liveness_check_ = {};
   deadline_.at_ns = std::max(deadline_.at_ns, Deadline::after_ms(kAnswerMs).at_ns);
   for (auto& [rank, member] : members_) {
-    if (!member.reached) (void)member.channel.send(Message::question).ok();
+    if (!member.reached) (void)member.channel.send(Message::ping).ok();
   }
 }
 
@@ -171,11 +171,11 @@ void Rendezvous::receive(Rank rank, Member& member) {
     return fail(remote_error(described(rank, member.record.peer) + " died while joining"));
   }
   if (!received.value()) return;
-  if (received.value()->kind == Message::question) {
-    (void)member.channel.send(Message::answer).ok();
+  if (received.value()->kind == Message::ping) {
+    (void)member.channel.send(Message::pong).ok();
     return;
   }
-  if (received.value()->kind == Message::answer) {
+  if (received.value()->kind == Message::pong) {
     member.answered = true;
     return;
   }
@@ -183,7 +183,7 @@ void Rendezvous::receive(Rank rank, Member& member) {
     return fail(failure_in(*received.value()));
   member.reached = true;
   if (++reached_ < members_.size()) return;
-  acceptor_.stop_listening();  // Stop before ranks can create another communicator at the same meeting point.
+  acceptor_.stop_listening();  // Stop before ranks can create another communicator at the same rendezvous address.
   // Rank 0 last: it is likely to be a thread of this process, and may end the process at once.
   for (auto entry = members_.rbegin(); entry != members_.rend(); ++entry) {
     (void)entry->second.channel.send(Message::complete).ok();
@@ -221,7 +221,7 @@ Status Rendezvous::late() const {
   return timeout_error(missing() + " joined, but did not reach the others within " + limit);
 }
 
-// Reports the failure and closes all connections; data already sent still arrives. Frees the meeting point first,
+// Reports the failure and closes all connections; data already sent still arrives. Frees the rendezvous address first,
 // because ranks may retry there.
 void Rendezvous::fail(const Status& status) {
   if (failure_) return;

@@ -30,7 +30,7 @@ class RendezvousThread {
     if (!made->stop_) return system_error("open an eventfd");
     made->rendezvous_ = std::move(rendezvous);
     RendezvousThread* self = made.get();
-    made->thread_ = TUTTI_TRY(ServiceThread::start([self] {
+    made->thread_ = TUTTI_TRY(LibraryThread::start([self] {
       const Status served = caught([self]() -> Status {
         self->rendezvous_->run(self->stop_.get());
         return {};
@@ -50,7 +50,7 @@ class RendezvousThread {
   RendezvousThread() = default;
   File stop_;
   std::unique_ptr<Rendezvous> rendezvous_;
-  std::unique_ptr<ServiceThread> thread_;  // Last member: the thread must end before the others are destroyed.
+  std::unique_ptr<LibraryThread> thread_;  // Last member: the thread must end before the others are destroyed.
 };
 
 class RendezvousThreads {
@@ -90,7 +90,7 @@ Result<UniqueId> start_rendezvous(const RendezvousOptions& options, const Addres
                                   std::optional<Invitation> invitation) {
   Socket listener = TUTTI_TRY(listen_at({address, "", SOCK_STREAM}));
   const Address bound = TUTTI_TRY(local_address(listener));
-  const UniqueId id = TUTTI_TRY(draw_unique_id(bound));
+  const UniqueId id = TUTTI_TRY(generate_unique_id(bound));
   const Secret key = TUTTI_TRY(communicator_key(id, options.secret_file));
   auto rendezvous = std::make_unique<Rendezvous>(id, options.report_after_ms);
   rendezvous->listen(std::move(listener), Role::join, {key, id.communicator});
@@ -105,7 +105,7 @@ Result<UniqueId> start_rendezvous(const RendezvousOptions& options, const Addres
 }
 
 Result<UniqueId> make_unique_id(const RendezvousOptions& options) {
-  if (options.reach == Reach::host) return start_rendezvous(options, loopback_address(), std::nullopt);
+  if (options.scope == ListenScope::host) return start_rendezvous(options, loopback_address(), std::nullopt);
   const Address address = TUTTI_TRY(own_address(options.socket_ifname));
   return start_rendezvous(options, address, std::nullopt);
 }

@@ -9,7 +9,7 @@
 
 namespace tutti {
 
-// Gives the id to ranks that know only the meeting point of their job.
+// Gives the id to ranks that know only the rendezvous address of their job.
 struct Invitation {
   Socket listener;
   Credentials credentials;

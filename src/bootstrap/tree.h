@@ -35,7 +35,7 @@ class Tree {
   // Sends the failure to the parent and the children, which forward it. Later failures are dropped.
   void fail(const Status& status);
   // All waits of this tree also call `serve` when `descriptor` is readable, and fail if `serve` fails. -1: none.
-  void attend(int descriptor, std::function<Status()> serve) {
+  void watch_descriptor(int descriptor, std::function<Status()> serve) {
     attended_ = descriptor;
     serve_attended_ = std::move(serve);
   }

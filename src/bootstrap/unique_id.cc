@@ -20,7 +20,7 @@ std::uint64_t checksum_of(const UniqueId& id) {
 
 }  // namespace
 
-Result<UniqueId> draw_unique_id(const Address& address) {
+Result<UniqueId> generate_unique_id(const Address& address) {
   UniqueId id;
   id.magic = kIdMagic;
   id.version = kIdVersion;

@@ -36,7 +36,7 @@ struct UniqueId {
 static_assert(sizeof(UniqueId) == 128);
 
 // Creates an id with random parts.
-Result<UniqueId> draw_unique_id(const Address& address);
+Result<UniqueId> generate_unique_id(const Address& address);
 // Returns an error that describes how the id is damaged, or that another version created it.
 Status check(const UniqueId& id);
 

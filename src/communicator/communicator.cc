@@ -6,9 +6,9 @@
 #include "src/base/caught.h"
 #include "src/communicator/host/host_backend.h"
 #include "src/communicator/host/tagged_messages.h"
+#include "src/communicator/membership/control_plane.h"
 #include "src/communicator/shrink.h"
 #include "src/communicator/split.h"
-#include "src/communicator/waiting/control_plane.h"
 
 namespace tutti {
 namespace {
@@ -80,7 +80,7 @@ Result<std::vector<Rank>> Communicator::agree_on_members(int color, int key) {
   own.algorithm = own.protocol = own.compression = "";
   own.max_relative_error = 0;
   // Distinct from all calls of the user, so that it matches no all_gather of theirs.
-  own.forced = kSplitCollective;
+  own.agreement_hash = kSplitCollective;
   TUTTI_CHECK_OK(run(gather, &own));
   return color < 0 ? std::vector<Rank>() : members_of(arguments, color);
 }

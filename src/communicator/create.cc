@@ -14,13 +14,13 @@
 #include "src/bootstrap/secrets.h"
 #include "src/communicator/call/carriers.h"
 #include "src/communicator/communicator.h"
-#include "src/communicator/joining/between_hosts.h"
 #include "src/communicator/joining/join.h"
 #include "src/communicator/joining/merge.h"
+#include "src/communicator/joining/network_choice.h"
 #include "src/communicator/joining/own_host.h"
 #include "src/communicator/joining/probe.h"
 #include "src/communicator/joining/settings.h"
-#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/membership/control_plane.h"
 
 namespace tutti {
 
@@ -29,7 +29,7 @@ namespace {
 // Warns once per process. With TUTTI_TUNE or TUTTI_DETERMINISTIC, the file is unused on purpose.
 void warn_of_idle_tune_file() {
   static std::atomic_flag reported;
-  const std::string idle = config().tune == Tune::off && !config().deterministic ? idle_tuning(config()) : "";
+  const std::string idle = config().tune == Tune::off && !config().deterministic ? ineffective_tuning(config()) : "";
   if (!idle.empty() && !reported.test_and_set()) log(LogLevel::warn, "%s", idle.c_str());
 }
 
@@ -46,18 +46,18 @@ Status check_reach(const Bootstrap& bootstrap, const CommunicatorOptions& option
 // Transport that was requested or chosen. Without carriers: TCP.
 struct Chosen {
   std::unique_ptr<CarrierSource> carriers;
-  std::string instead;  // See Carriage.
+  std::string instead;  // See CarrierOptions.
 };
 
 Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection protection, const Bootstrap& bootstrap,
-                               BetweenHosts& between_hosts) {
+                               NetworkChoice& network_choice) {
   if (!options.transport.empty()) {
     std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
-    if (carriers != nullptr && protection != Protection::none) return sends_as_they_are(options.transport);
+    if (carriers != nullptr && protection != Protection::none) return protection_unsupported(options.transport);
     return Chosen{std::move(carriers), ""};
   }
   if (protection != Protection::none) return Chosen{};
-  return Chosen{between_hosts.choose(bootstrap), BetweenHosts::kInstead};
+  return Chosen{network_choice.choose(bootstrap), NetworkChoice::kRdmaErrorAdvice};
 }
 
 std::string carrier_name(const CommunicatorOptions& options, const Chosen& chosen, Protection protection) {
@@ -76,15 +76,16 @@ Result<std::vector<Contact>> contacts_of(Bootstrap& bootstrap, std::vector<PeerS
       contacts[peer] = Contact(std::move(sockets[peer]));
       continue;
     }
-    Carriage carriage = {nullptr, chosen.carriers != nullptr, chosen.instead};
+    CarrierOptions carrier_options = {nullptr, chosen.carriers != nullptr, chosen.instead};
     if (chosen.carriers != nullptr) {
       Result<std::unique_ptr<Carrier>> made = chosen.carriers->make();
       if (!made.ok() && chosen.instead.empty()) return std::move(made).status();
       if (!made.ok()) return Status(Code::system, std::move(made).status().message() + "; " + chosen.instead);
-      carriage.carrier = std::move(made).value();
+      carrier_options.carrier = std::move(made).value();
     }
-    contacts[peer] = Contact(std::make_shared<TcpConnection>(std::move(link.socket), link.called, std::move(link.route),
-                                                             std::move(carriage), Seal{protection, link.session}));
+    contacts[peer] =
+        Contact(std::make_shared<TcpConnection>(std::move(link.socket), link.opened_by_us, std::move(link.route),
+                                                std::move(carrier_options), Seal{protection, link.session}));
   }
   return contacts;
 }
@@ -100,34 +101,34 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   join.apart = options.over_network();
   const Protection protection = protection_of(config());
   join.protection = static_cast<std::uint32_t>(protection);
-  BetweenHosts between_hosts;
+  NetworkChoice network_choice;
   if (options.transport.empty() && protection == Protection::none)
-    join.remote_offer = [&between_hosts] { return between_hosts.offer(); };
+    join.remote_offer = [&network_choice] { return network_choice.offer(); };
   join.abort = options.abort;
   Result<Location> location = own_location(options.gpu);
   if (location.ok()) join.location = location.value();
   const std::unique_ptr<Bootstrap> bootstrap = TUTTI_TRY(Bootstrap::join(id, rank, ranks, join));
   if (rank == 0) warn_of_idle_tune_file();  // Not repeated for sub-communicators.
   const Watch watch{Deadline::after_ms(options.init_timeout_ms), options.abort};
-  Result<Hosts> hosts = caught([&] { return hosts_known_to_all(*bootstrap, watch); });
+  Result<Hosts> hosts = caught([&] { return gather_hosts(*bootstrap, watch); });
   Result<Secret> secret = communicator_key(id, join.secret_file);
   const auto choose_carriers = [&]() -> Result<Chosen> {
     if (!secret.ok()) return std::move(secret).status();
     if (!location.ok()) return std::move(location).status();
     if (!hosts.ok()) return std::move(hosts).status();
     TUTTI_CHECK_OK(check_reach(*bootstrap, options));
-    return chosen_carriers(options, protection, *bootstrap, between_hosts);
+    return chosen_carriers(options, protection, *bootstrap, network_choice);
   };
   Result<Chosen> chosen = caught(choose_carriers);
   TUTTI_CHECK_OK(bootstrap->agree(chosen.ok() ? Status() : std::move(chosen).status(), watch));
-  hosts.value().carried_by(carrier_name(options, chosen.value(), protection));
-  hosts.value().accepts_at(bootstrap->listener_address());
+  hosts.value().set_transport(carrier_name(options, chosen.value(), protection));
+  hosts.value().set_own_address(bootstrap->listener_address());
   std::vector<PeerSocket> peer_sockets = bootstrap->take_peer_sockets();
   // Predictions for loopback come from earlier measurements.
   const bool loopback = join.apart && hosts.value().one_machine();
   // Links are measured for ranks on GPUs too, since their calls may get an error bound later.
   const bool probed = options.probes && !loopback && chosen.value().carriers == nullptr;
-  hosts.value().measured(TUTTI_TRY(probe_network(*bootstrap, hosts.value(), peer_sockets, probed, watch)));
+  hosts.value().set_network(TUTTI_TRY(probe_network(*bootstrap, hosts.value(), peer_sockets, probed, watch)));
   if (rank == 0 && hosts.value().network()) log(LogLevel::info, "%s", describe(*hosts.value().network()).c_str());
   Result<std::vector<Contact>> contacts =
       caught([&] { return contacts_of(*bootstrap, std::move(peer_sockets), chosen.value(), protection); });
@@ -138,7 +139,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   }
   std::uint64_t number = 0;
   std::memcpy(&number, id.communicator.data(), sizeof number);
-  hosts.value().identify(number, secret.value());
+  hosts.value().set_id(number, secret.value());
   Mesh mesh(rank, std::move(contacts).value(), std::move(hosts).value());
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   const bool made = shared.ok();
@@ -171,7 +172,7 @@ Status check_descriptors(Rank ranks) {
 
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank ranks,
                                                                             const CommunicatorOptions& options) {
-  return create_all(options.over_network() ? Hosts::apart(ranks) : Hosts::together(ranks), options);
+  return create_all(options.over_network() ? Hosts::one_rank_per_host(ranks) : Hosts::one_host(ranks), options);
 }
 
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(const Hosts& given,
@@ -180,9 +181,9 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   Hosts hosts = given;
   Secret secret;
   TUTTI_CHECK_OK(fill_randomly(std::as_writable_bytes(std::span(secret))));
-  hosts.identify(++made, secret);
+  hosts.set_id(++made, secret);
   const std::string network = network_of(options.transport);
-  hosts.carried_by(network.empty() || network == "shm" ? "tcp" : network);
+  hosts.set_transport(network.empty() || network == "shm" ? "tcp" : network);
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
   std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport));

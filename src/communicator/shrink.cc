@@ -33,7 +33,7 @@ Shrinking::Shrinking(Mesh& mesh, LaneConnections& lanes, ShrinkTerms terms)
 
 Status Shrinking::open_sockets() {
   for (Rank member = self_ + 1; member < ranks(); ++member) {
-    auto further = TUTTI_TRY(mesh_.further(members_[member]));
+    auto further = TUTTI_TRY(mesh_.new_contact(members_[member]));
     contacts_[member] = std::move(further.first);
     passages_[member] = std::move(further.second);
   }
@@ -82,7 +82,7 @@ Status Shrinking::agree() {
     pair.withdrawn = Status();  // Only later withdrawals count.
     if (member < self_) contacts_[member] = std::move(pair.contact);
   }
-  part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_, proposals_.gone_on(list_)));
+  part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_, proposals_.times_continued(list_)));
   return {};
 }
 
@@ -174,7 +174,7 @@ Result<Board> Shrinking::share_board() {
 
 void Shrinking::conclude() {
   for (const Rank member : members_) proposals_.conclude(member);
-  proposals_.go_on(list_);
+  proposals_.count_continuation(list_);
   const Status gone = remote_error(rank_name(terms_.self) + " has gone on without " + list_.describe());
   for (const Rank rank : terms_.excluded) proposals_.withdraw(mesh_, rank, gone);
 }

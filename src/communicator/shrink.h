@@ -12,7 +12,7 @@
 #include "src/base/clock.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
-#include "src/communicator/waiting/lane_connections.h"
+#include "src/communicator/membership/lane_connections.h"
 
 namespace tutti {
 

@@ -52,7 +52,7 @@ Status Splitting::exchange_contacts(std::vector<Contact>& contacts) {
   frame.kind = FrameKind::socket;
   for (Rank other = 0; other < members_.size(); ++other) {
     if (members_[other] <= membership.rank) continue;
-    auto further = TUTTI_TRY(membership.mesh.further(members_[other]));
+    auto further = TUTTI_TRY(membership.mesh.new_contact(members_[other]));
     contacts[other] = std::move(further.first);
     TUTTI_CHECK_OK(membership.mesh.send(members_[other], frame, further.second));
   }

@@ -11,7 +11,7 @@
 #include "src/base/clock.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
-#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/membership/control_plane.h"
 
 namespace tutti {
 

@@ -5,8 +5,8 @@
 //   kScaleBlock                        elements that share a scale
 //   kScaleBytes                        bytes of a scale; 0: no scales
 //   kCodeBits                          bits of a code
-//   kSpoils                            with scales: whether a non-finite element makes its whole scale block NaN
-//   bid(x, range)                      magnitude bits of x as they count for the scale block's maximum
+//   kNanSpreads                            with scales: whether a non-finite element makes its whole scale block NaN
+//   scale_magnitude(x, range)                      magnitude bits of x as they count for the scale block's maximum
 //   scale(largest, range)              scale of a scale block by its maximum
 //   finite_scale<Real>(largest, range) scale() without infinite elements; also for several scale blocks at once
 //   stored(bits)                       scale with these encoded bits
@@ -188,10 +188,10 @@ template <int kBits, std::uint32_t kElements>
 struct IntegerForm : Scaled<IntegerTop<kBits>> {
   static constexpr std::uint32_t kScaleBlock = kElements;
   static constexpr int kCodeBits = kBits;
-  static constexpr bool kSpoils = true;
+  static constexpr bool kNanSpreads = true;
 
   template <typename Word, typename Real>
-  TUTTI_NUMERIC static Word bid(Real x, const GroupRange&) {
+  TUTTI_NUMERIC static Word scale_magnitude(Real x, const GroupRange&) {
     return __builtin_bit_cast(Word, x) & kMagnitude;
   }
   TUTTI_NUMERIC static BlockScale scale(std::uint32_t largest, const GroupRange& range) {
@@ -244,10 +244,10 @@ struct Float8Codes {
   // Largest finite code without sign.
   static constexpr auto kMaxFinite =
       static_cast<std::uint8_t>(Format<T>::highest - (Placement<T>::has_infinity ? 1 : 0));
-  static constexpr bool kSpoils = false;
+  static constexpr bool kNanSpreads = false;
 
   template <typename Word, typename Real>
-  TUTTI_NUMERIC static Word bid(Real x, const GroupRange& range) {
+  TUTTI_NUMERIC static Word scale_magnitude(Real x, const GroupRange& range) {
     const Word magnitude = __builtin_bit_cast(Word, x) & kMagnitude;
     return below(magnitude, limit_of(range)) ? magnitude : Word{};
   }

@@ -25,7 +25,7 @@ TUTTI_HOST_DEVICE BlockScale scale_of(const float* values, std::uint32_t count, 
   } else {
     std::uint32_t largest = 0;
     for (std::uint32_t i = 0; i < count && i < Form::kScaleBlock; ++i) {
-      const auto magnitude = Form::template bid<std::uint32_t>(values[i], range);
+      const auto magnitude = Form::template scale_magnitude<std::uint32_t>(values[i], range);
       largest = magnitude > largest ? magnitude : largest;
     }
     return Form::scale(largest, range);

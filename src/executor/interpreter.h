@@ -10,8 +10,8 @@
 //   Backend::fold(sources, targets, count, kind)    fold `count` elements of the given operands, by all threads
 //   Backend::stage(index)                           staging buffer for an LL message, at least a slot long
 //   Backend::part(messages)                         the LL messages that this thread transfers, out of so many at once
-//   Backend::receive_small(...), send_small(...)    LL transfers, by the threads of a part
-//   Backend::take_small(lane)                       take() of an LL message
+//   Backend::receive_ll_message(...), send_ll_message(...)    LL transfers, by the threads of a part
+//   Backend::take_ll_message(lane)                       take() of an LL message
 //   Backend::serves(lane), takes(index)             true if this thread handles the lane or operand
 //   Backend::await(poll)                            result of poll(); a thread block waits for it
 //   Backend::agree(progress)                        barrier; combines the progress of all threads
@@ -234,10 +234,10 @@ class Interpreter {
   TUTTI_HOST_DEVICE Progress receive(const Operand& operand, std::uint32_t index, std::uint64_t bytes) {
     LaneState& lane = lane_of(operand);
     std::byte* data = nullptr;
-    if (is_small(operand)) {
+    if (has_inline_flags(operand)) {
       data = backend_.stage(index);
       const Progress progress =
-          backend_.receive_small(lane, launch_.signature, bytes, backend_.part(1), data, blocked_);
+          backend_.receive_ll_message(lane, launch_.signature, bytes, backend_.part(1), data, blocked_);
       if (backend_.takes(index)) sources_[index] = data;
       return progress;
     }
@@ -247,8 +247,8 @@ class Interpreter {
     return progress;
   }
 
-  TUTTI_HOST_DEVICE bool is_small(const Operand& operand) const {
-    return operand.space == Space::lane && tutti::is_small(lane_of(operand).view.protocol);
+  TUTTI_HOST_DEVICE bool has_inline_flags(const Operand& operand) const {
+    return operand.space == Space::lane && tutti::has_inline_flags(lane_of(operand).view.protocol);
   }
 
   TUTTI_HOST_DEVICE Progress reserve(const Operand& operand, std::uint32_t index) {
@@ -256,7 +256,7 @@ class Interpreter {
     if (!backend_.serves(&lane)) return Progress::done;
     const Progress progress = backend_.await([&] { return room_for_message(lane); });
     if (operand.space == Space::flag) return progress;
-    targets_[index] = is_small(operand) ? backend_.stage(program_.widest) : slot_of(lane.view, lane.next);
+    targets_[index] = has_inline_flags(operand) ? backend_.stage(program_.widest) : slot_of(lane.view, lane.next);
     return progress;
   }
 
@@ -323,15 +323,15 @@ class Interpreter {
     const Operand* sources = program_.operands + step.first;
     const Operand* targets = sources + step.sources;
     for (std::uint32_t k = 0; k < step.targets; ++k) {
-      if (!takes_part(targets[k]) || !is_small(targets[k])) continue;
-      backend_.send_small(lane_of(targets[k]), launch_.signature, backend_.stage(program_.widest), bytes,
-                          backend_.part(1));
+      if (!takes_part(targets[k]) || !has_inline_flags(targets[k])) continue;
+      backend_.send_ll_message(lane_of(targets[k]), launch_.signature, backend_.stage(program_.widest), bytes,
+                               backend_.part(1));
     }
     backend_.join();
     for (std::uint32_t k = 0; k < step.targets; ++k) {
       if (!takes_part(targets[k]) || !backend_.serves(&lane_of(targets[k]))) continue;
       LaneState& lane = lane_of(targets[k]);
-      is_small(targets[k]) ? count_message(lane) : simple_post(lane, launch_.signature, bytes);
+      has_inline_flags(targets[k]) ? count_message(lane) : simple_post(lane, launch_.signature, bytes);
     }
     for (std::uint32_t k = 0; k < step.sources; ++k) {
       if (takes_part(sources[k]) && backend_.serves(&lane_of(sources[k]))) take(lane_of(sources[k]));

@@ -77,7 +77,7 @@ struct StraightRun {
     std::byte* data = nullptr;
     if (kLl && !at.flag) {
       data = at.copy ? memory_of(step, at.index) : backend.stage(at.index);
-      const Progress progress = backend.receive_small(*at.lane, launch.signature, bytes, own, data, blocked);
+      const Progress progress = backend.receive_ll_message(*at.lane, launch.signature, bytes, own, data, blocked);
       if (progress == Progress::done && !at.copy && own.leads()) backend.source(at.index, data);
       return progress;
     }
@@ -105,7 +105,7 @@ struct StraightRun {
     for (std::uint32_t k = to.first; kLl && k < step.sends; k += to.step) {
       if (sends[k].flag) continue;
       const std::byte* data = sends[k].copy ? memory_of(step, sends[k].index) : outgoing;
-      backend.send_small(*sends[k].lane, launch.signature, data, bytes, to);
+      backend.send_ll_message(*sends[k].lane, launch.signature, data, bytes, to);
     }
     if (kLl && step.sends > 0) backend.join();  // All threads of a part read the lane end.
     for (std::uint32_t k = to.first; k < step.sends; k += to.step) {
@@ -114,7 +114,7 @@ struct StraightRun {
     }
     for (std::uint32_t k = from.first; k < step.receives; k += from.step) {
       if (!serves<kLl>(lanes[k], from)) continue;
-      kLl && !lanes[k].flag ? backend.take_small(*lanes[k].lane) : take(*lanes[k].lane);
+      kLl && !lanes[k].flag ? backend.take_ll_message(*lanes[k].lane) : take(*lanes[k].lane);
     }
     if (kLl) backend.join();
   }

@@ -70,7 +70,7 @@ class Straightener {
   void add_lane(const Operand& operand, std::uint16_t index) {
     LaneState* lane = program_.lanes[operand.first];
     const bool flag = operand.space == Space::flag;
-    if (!flag) result_.ll = is_small(lane->view.protocol);
+    if (!flag) result_.ll = has_inline_flags(lane->view.protocol);
     result_.lanes.push_back({.lane = lane, .operand = &operand, .index = index, .flag = flag});
   }
 
@@ -96,7 +96,7 @@ class Straightener {
     add_lane(operand, step.outputs);
     StraightLane& lane = result_.lanes.back();
     const bool copies = options_.copies && step.inputs == 1 && step.reads == 1;
-    lane.copy = copies && !lane.flag && is_small(lane.lane->view.protocol);
+    lane.copy = copies && !lane.flag && has_inline_flags(lane.lane->view.protocol);
     if (lane.copy) lane.index = 0;
     if (!lane.flag && !lane.copy) ++step.outputs;
   }

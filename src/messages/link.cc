@@ -31,8 +31,8 @@ Status check(const MessageFrame& frame, Rank peer) {
 void MessageLink::connect(AcceptedPeer accepted, Protection protection) {
   written_ = missing_ = 0;
   begin_ = end_ = 0;
-  opened_ = !accepted.called;
-  stream_.emplace(std::move(accepted.socket), Seal{protection, accepted.session}, accepted.called);
+  opened_ = !accepted.opened_by_us;
+  stream_.emplace(std::move(accepted.socket), Seal{protection, accepted.session}, accepted.opened_by_us);
   staging_.resize(kStagedBytes);
   if (!opened_) return;
   MessageFrame welcome;

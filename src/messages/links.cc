@@ -37,7 +37,7 @@ MessageLinks::MessageLinks(const MessageMembership& membership, MessageSockets s
 void MessageLinks::open(Rank rank) {
   Peer& target = peer(rank);
   const Side& out = side_of(target, LinkSide::out);
-  const bool opens = target.calling || target.retry.at_ns != Deadline{}.at_ns;
+  const bool opens = target.connecting || target.retry.at_ns != Deadline{}.at_ns;
   if (closed_ || out.link.connected() || opens || !target.broken.ok() || out.ended) return;
   target.retry = Deadline{now_ns()};
   service_.wake();
@@ -57,7 +57,7 @@ std::vector<Rank> MessageLinks::due() const {
   return due;
 }
 
-void MessageLinks::call(Rank rank, Result<std::optional<Endpoint>> address) {
+void MessageLinks::call(Rank rank, Result<std::optional<SocketAddress>> address) {
   Peer& target = peer(rank);
   if (closed_ || target.retry.at_ns == Deadline{}.at_ns) return;  // The link has ended meanwhile.
   target.retry = Deadline();
@@ -70,20 +70,21 @@ void MessageLinks::call(Rank rank, Result<std::optional<Endpoint>> address) {
     note_shortage(status);
     return retry_later(target);
   }
-  target.calling = std::move(called).value();
-  if (!target.calling) return retry_later(target);
+  target.connecting = std::move(called).value();
+  if (!target.connecting) return retry_later(target);
   poll_for(EPOLLOUT, target, LinkSide::out, EPOLL_CTL_ADD);
 }
 
 // Returns nullopt if the peer does not accept links yet. It begins to do so at its first message.
-Result<std::optional<Handshake>> MessageLinks::start_call(Rank rank, const std::optional<Endpoint>& address) const {
+Result<std::optional<Handshake>> MessageLinks::start_call(Rank rank,
+                                                          const std::optional<SocketAddress>& address) const {
   if (!address) return std::optional<Handshake>();
   Socket socket = TUTTI_TRY(open_socket_for(*address));
   Status connecting = connect(socket, *address);
   if (connecting.os_error() == ECONNREFUSED || connecting.os_error() == EAGAIN) return std::optional<Handshake>();
   if (!connecting.ok()) return connecting;
   const Claim claim = {Role::message, membership_.rank, membership_.ranks, rank};
-  return std::optional(TUTTI_TRY(Handshake::call(std::move(socket), claim, membership_.credentials, JoinRecord())));
+  return std::optional(TUTTI_TRY(Handshake::connect(std::move(socket), claim, membership_.credentials, JoinRecord())));
 }
 
 void MessageLinks::retry_later(Peer& target) {
@@ -94,7 +95,7 @@ void MessageLinks::retry_later(Peer& target) {
 // Continues the handshake of the out link. The receiver hangs up when its time for the handshake is over, which the
 // suspension of this process may cause. If the receiver has left or died, the checks of the communicator find that.
 void MessageLinks::proceed(Peer& target) {
-  Result<bool> done = target.calling->advance();
+  Result<bool> done = target.connecting->advance();
   if (!done.ok()) {
     Status status = std::move(done).status();
     if (status.code() != Code::remote) return break_link(target, LinkSide::out, std::move(status));
@@ -102,8 +103,8 @@ void MessageLinks::proceed(Peer& target) {
     return retry_later(target);
   }
   if (!done.value()) return poll_for(EPOLLIN, target, LinkSide::out, EPOLL_CTL_MOD);
-  AcceptedPeer accepted = std::move(*target.calling).finish();
-  target.calling.reset();
+  AcceptedPeer accepted = std::move(*target.connecting).finish();
+  target.connecting.reset();
   admit(std::move(accepted));
 }
 
@@ -123,15 +124,15 @@ void MessageLinks::note_shortage(const Status& shortage) {
 }
 
 void MessageLinks::admit(AcceptedPeer accepted) {
-  const Rank rank = accepted.called ? accepted.claim.server : accepted.claim.rank;
-  const LinkSide side = accepted.called ? LinkSide::out : LinkSide::in;
+  const Rank rank = accepted.opened_by_us ? accepted.claim.server : accepted.claim.rank;
+  const LinkSide side = accepted.opened_by_us ? LinkSide::out : LinkSide::in;
   if (accepted.claim.ranks != membership_.ranks || rank >= membership_.ranks || closed_) return;
   Peer& other = peer(rank);
   MessageLink& link = side_of(other, side).link;
   if (link.connected()) return;
   const bool remote = membership_.is_remote(rank);
   if (remote) watch_connection(accepted.socket, 0);
-  const bool called = accepted.called;
+  const bool called = accepted.opened_by_us;
   short_ = false;
   link.connect(std::move(accepted), remote ? membership_.protection : Protection::none);
   poll_for(EPOLLIN, other, side, called ? EPOLL_CTL_MOD : EPOLL_CTL_ADD);
@@ -141,7 +142,7 @@ void MessageLinks::admit(AcceptedPeer accepted) {
 // Polls a link, or the connection that becomes one, for these events. `operation` is that of epoll_ctl().
 void MessageLinks::poll_for(std::uint32_t events, Peer& other, LinkSide side, int operation) {
   const MessageLink& link = side_of(other, side).link;
-  const int descriptor = side == LinkSide::out && other.calling ? other.calling->descriptor() : link.descriptor();
+  const int descriptor = side == LinkSide::out && other.connecting ? other.connecting->descriptor() : link.descriptor();
   epoll_event event = {events, {.u64 = 2ULL * link.peer() + static_cast<std::uint64_t>(side)}};
   if (::epoll_ctl(epoll_.get(), operation, descriptor, &event) == 0) return;
   break_link(other, side, system_error("poll a connection for tagged messages"));
@@ -214,10 +215,10 @@ void MessageLinks::close() {
 
 void MessageLinks::disconnect(Peer& other, LinkSide side) {
   Side& own = side_of(other, side);
-  const bool calling = side == LinkSide::out && other.calling;
-  const int descriptor = calling ? other.calling->descriptor() : own.link.descriptor();
+  const bool connecting = side == LinkSide::out && other.connecting;
+  const int descriptor = connecting ? other.connecting->descriptor() : own.link.descriptor();
   if (descriptor >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
-  if (calling) other.calling.reset();
+  if (connecting) other.connecting.reset();
   if (side == LinkSide::out) other.retry = Deadline();
   own.awaits_room = false;
   own.link.disconnect();
@@ -289,7 +290,7 @@ Status MessageLinks::serve(const std::vector<pollfd>& polled) {
     const auto side = static_cast<LinkSide>(data % 2);
     if (side_of(other, side).link.connected()) {
       serve_link(other, side);
-    } else if (side == LinkSide::out && other.calling) {
+    } else if (side == LinkSide::out && other.connecting) {
       proceed(other);
     }
   }

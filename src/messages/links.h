@@ -74,7 +74,7 @@ class MessageLinks {
   Deadline deadline() const;
   Status serve(const std::vector<pollfd>& polled);
   std::vector<Rank> due() const;  // Peers to which a link must be opened now.
-  void call(Rank rank, Result<std::optional<Endpoint>> address);
+  void call(Rank rank, Result<std::optional<SocketAddress>> address);
 
  private:
   struct Side {
@@ -85,7 +85,7 @@ class MessageLinks {
   struct Peer {
     explicit Peer(Rank rank) : sides{Side{MessageLink(rank)}, Side{MessageLink(rank)}} {}
     std::array<Side, 2> sides;               // By LinkSide.
-    std::optional<Handshake> calling;        // Opens the out link.
+    std::optional<Handshake> connecting;     // Opens the out link.
     Deadline retry;                          // Time of the next attempt to open it.
     std::int64_t retry_ms = 1;               // Time between this attempt and the following one.
     Status broken;                           // Why a link ended without a goodbye; ok if none did.
@@ -95,7 +95,7 @@ class MessageLinks {
   Peer& peer(Rank rank) { return peers_.try_emplace(rank, rank).first->second; }
   static Side& side_of(Peer& peer, LinkSide side) { return peer.sides[static_cast<std::size_t>(side)]; }
 
-  Result<std::optional<Handshake>> start_call(Rank rank, const std::optional<Endpoint>& address) const;
+  Result<std::optional<Handshake>> start_call(Rank rank, const std::optional<SocketAddress>& address) const;
   void retry_later(Peer& target);
   void proceed(Peer& target);
   Status accept(const std::vector<pollfd>& polled);

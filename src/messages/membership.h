@@ -23,7 +23,7 @@ struct MessageMembership {
   Protection protection = Protection::none;  // Protection of links to ranks of other hosts.
   std::function<bool(Rank)> is_remote;
   // Returns where a rank accepts links; nullopt if that is not known yet.
-  std::function<Result<std::optional<Endpoint>>(Rank)> address;
+  std::function<Result<std::optional<SocketAddress>>(Rank)> address;
   // Reports to ranks of other hosts where this rank accepts links. Returns false while the report is not sent
   // completely; call it again then. Null: nothing to report.
   std::function<bool()> report_address;

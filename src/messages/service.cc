@@ -57,7 +57,7 @@ Result<std::shared_ptr<MessageService>> MessageService::of_process() {
 Status MessageService::start() {
   event_ = adopt_socket(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!event_) return system_error("create an event for tagged messages");
-  thread_ = TUTTI_TRY(ServiceThread::start([this] { run(); }, kStackBytes));
+  thread_ = TUTTI_TRY(LibraryThread::start([this] { run(); }, kStackBytes));
   return {};
 }
 

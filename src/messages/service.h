@@ -40,7 +40,7 @@ class MessageService {
   std::vector<std::shared_ptr<MessageEndpoint>> endpoints_;
   Socket event_;
   std::atomic<bool> stopped_{false};
-  std::unique_ptr<ServiceThread> thread_;
+  std::unique_ptr<LibraryThread> thread_;
 };
 
 }  // namespace tutti

@@ -89,7 +89,7 @@ std::uint32_t Autotuner::operations(Stage stage) const {
   return extent.rounds * (extent.uncounted + extent.counted);
 }
 
-std::uint32_t Autotuner::longest() const {
+std::uint32_t Autotuner::max_operations() const {
   if (tried_ == 1) return 0;
   const auto tried = static_cast<std::uint32_t>(tried_);
   return operations(Stage::idle) + tried * operations(Stage::glance) +
@@ -100,7 +100,7 @@ bool Autotuner::tries(std::size_t candidate) const {
   return std::find(remaining_.begin(), remaining_.end(), candidate) != remaining_.end();
 }
 
-bool Autotuner::took(std::int64_t duration_ns) {
+bool Autotuner::record(std::int64_t duration_ns) {
   if (settled()) return false;
   if (operation_ >= extent(stage_).uncounted) {
     const auto duration = static_cast<std::uint64_t>(std::max<std::int64_t>(duration_ns, 1));
@@ -112,7 +112,7 @@ bool Autotuner::took(std::int64_t duration_ns) {
   return end_operation();
 }
 
-bool Autotuner::passed() { return !settled() && end_operation(); }
+bool Autotuner::skip() { return !settled() && end_operation(); }
 
 bool Autotuner::end_operation() {
   const Extent extent = this->extent(stage_);
@@ -175,7 +175,7 @@ void Autotuner::follow(std::uint16_t outcome) {
   proceed(stage);
 }
 
-std::vector<std::uint64_t> Autotuner::seen() const {
+std::vector<std::uint64_t> Autotuner::measurements() const {
   std::vector<std::uint64_t> seen;
   for (const std::size_t candidate : remaining_)
     seen.insert(seen.end(), bursts_[candidate].begin(), bursts_[candidate].end());
@@ -196,10 +196,10 @@ void Autotuner::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t r
     best = position == 0 ? sum : std::min(best, sum);
   }
   if (stage_ == Stage::rest) return settle(winner_of(sums_ns));
-  const double most = (stage_ == Stage::glance ? terms_.far_behind : terms_.behind) * best;
+  const double most = (stage_ == Stage::glance ? terms_.glance_cutoff : terms_.first_cutoff) * best;
   // Two bursts do not outweigh a prediction: the default gets a larger margin.
   const auto max_of = [&](std::size_t candidate) {
-    return candidate == 0 ? std::max(most, terms_.far_behind * best) : most;
+    return candidate == 0 ? std::max(most, terms_.glance_cutoff * best) : most;
   };
   std::erase_if(remaining_, [&](std::size_t candidate) { return sums[candidate] > max_of(candidate); });
   if (stage_ == Stage::glance) keep_best(sums);
@@ -243,8 +243,8 @@ bool Autotuner::beats_first(std::size_t position, std::span<const std::uint64_t>
     ++seen;
     won += own < first ? 1 : 0;
   }
-  return seen > 0 && static_cast<double>(won) >= terms_.oftener * static_cast<double>(seen) &&
-         measured_us_[remaining_[position]] <= terms_.better * measured_us_[0];
+  return seen > 0 && static_cast<double>(won) >= terms_.min_win_share * static_cast<double>(seen) &&
+         measured_us_[remaining_[position]] <= terms_.min_improvement * measured_us_[0];
 }
 
 void Autotuner::give_up() {

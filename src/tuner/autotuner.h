@@ -31,13 +31,13 @@ struct AutotunerOptions {
   double margin = 2;              // Maximum predicted time relative to the best candidate.
   double budget_us = 250'000;     // Maximum predicted extra time of all candidates over the best one.
   std::uint32_t idle = 16;        // Operations before tuning begins.
-  double burst_us = 200;          // Target duration of a burst, as predicted,
-  std::uint32_t min_counted = 3;  // with this minimum and the following maximum of counted operations.
+  double burst_us = 200;          // Predicted duration of a burst.
+  std::uint32_t min_counted = 3;  // Minimum and maximum of counted operations of a burst.
   std::uint32_t max_counted = 100;
-  double far_behind = 2;  // Maximum time relative to the best one, after the glance,
-  double behind = 1.25;   // and after the first bursts.
-  double better = 0.99;   // Maximum time relative to the default of a candidate that replaces it,
-  double oftener = 0.75;  // and minimum share of rounds in which it must be faster; excludes noise.
+  double glance_cutoff = 2;       // Maximum time relative to the best one after the glance.
+  double first_cutoff = 1.25;     // The same after the first bursts.
+  double min_improvement = 0.99;  // Maximum time, relative to the default, of a candidate that replaces it.
+  double min_win_share = 0.75;    // Minimum share of rounds in which it must be faster; excludes noise.
   // Ranks run ahead of each other, as in calls with a root. The time of a few operations is then meaningless: bursts
   // are long, and a glance is half a burst.
   bool run_ahead = false;
@@ -64,20 +64,20 @@ class Autotuner {
   bool tries(std::size_t candidate) const;  // True if the candidate may still be the result.
   // Records the duration of an operation on this rank. If it returns true, a stage has ended, and conclude() must
   // precede the next operation.
-  bool took(std::int64_t duration_ns);
-  // Like took(), for an operation that was not timed on this rank.
-  bool passed();
+  bool record(std::int64_t duration_ns);
+  // Like record(), for an operation that was not timed on this rank.
+  bool skip();
   // Burst times on this rank, for each remaining candidate and burst; 0: not timed. conclude() takes the sums over all
   // ranks, with 0 where any rank has 0. If a candidate has only zeroes, tuning is given up.
-  std::vector<std::uint64_t> seen() const;
+  std::vector<std::uint64_t> measurements() const;
   void conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t ranks);
 
   // ---- For callers that enqueue ahead ----
-  static constexpr std::size_t kMaxFollowed = 8;             // Maximum candidates,
-  static constexpr std::size_t kMaxSeen = 7 * kMaxFollowed;  // and maximum size of seen().
+  static constexpr std::size_t kMaxFollowed = 8;                     // Maximum number of candidates.
+  static constexpr std::size_t kMaxMeasurements = 7 * kMaxFollowed;  // Maximum size of measurements().
   struct Trial {
     std::size_t candidate = 0;
-    bool tried = false;   // Part of the stage; must be reported by took() or passed().
+    bool tried = false;   // Part of the stage; must be reported by record() or skip().
     bool counts = false;  // Its duration is part of the measurement.
   };
   // Candidate of operation number `operation` (from 0) of the stage. Operations after its end use the first remaining
@@ -94,7 +94,7 @@ class Autotuner {
   // Measured mean over the ranks in us, per candidate; 0: not measured.
   const std::vector<double>& measured_us() const { return measured_us_; }
   // Maximum number of operations until there is a result.
-  std::uint32_t longest() const;
+  std::uint32_t max_operations() const;
 
  private:
   enum class Stage : std::uint8_t { idle, glance, first, rest, settled };

@@ -32,8 +32,9 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
     Problem on_hosts = query.problem;
     on_hosts.groups = {{query.problem.ranks, query.problem.ranks}};
     on_hosts.ranks *= 2;
-    const bool wants_hosts = query.problem.groups.empty() && algorithm.supports(on_hosts);
-    return wants_hosts ? "needs several hosts with several ranks each" : "does not support " + describe(query.problem);
+    const bool requires_hosts = query.problem.groups.empty() && algorithm.supports(on_hosts);
+    return requires_hosts ? "needs several hosts with several ranks each"
+                          : "does not support " + describe(query.problem);
   }
   if (query.thread_blocks == 0 && query.algorithm.empty() && algorithm.name() == std::string_view("hierarchical_tree"))
     return "not measured on host memory yet";

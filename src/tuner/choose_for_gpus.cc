@@ -158,7 +158,7 @@ Choice choose_for_gpus(const Query& query) {
   choice.staged = choice.algorithm.ends_with("_staged");
   choice.compression = query.compression;
   choice.protocol = choice.staged ? Protocol::simple : protocol_for(query, choice.algorithm);
-  const bool small = is_small(choice.protocol);
+  const bool small = has_inline_flags(choice.protocol);
   choice.chunk_bytes = choice.staged                        ? StagingRing::kPositionBytes
                        : choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
                        : small                              ? kLlChunkBytes

@@ -12,10 +12,10 @@ namespace tutti {
 namespace {
 
 // The topology as a ring search: each link twice, once per direction, and each port's link to the network.
-class Question {
+class RingSearch {
  public:
-  Question(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
-           std::uint32_t max_rings)
+  RingSearch(const Topology& topology, std::span<const NodeId> nodes, std::span<const NodeId> ports,
+             std::uint32_t max_rings)
       : topology_(topology), nodes_(nodes), ports_(ports) {
     requested_.max_rings = max_rings;
     requested_.vertices = static_cast<std::uint32_t>(nodes.size());
@@ -29,15 +29,15 @@ class Question {
       requested_.rates.insert(requested_.rates.end(), 2, topology_.nodes[port].gbytes_per_s);
     for (std::uint32_t vertex = 0; vertex < requested_.vertices && !too_long(); ++vertex) pass_gates(vertex);
   }
-  const RingQuestion& requested() const { return requested_; }
+  const RingSearchProblem& requested() const { return requested_; }
   std::uint64_t steps() const { return steps_; }
   bool too_long() const { return steps_ > kMaxSteps; }
   // The search restricted to NVLinks between GPUs; nothing if this makes no difference or has no solution.
-  std::optional<RingQuestion> over_nvlinks() const {
+  std::optional<RingSearchProblem> over_nvlinks() const {
     if (by_other_routes_.empty() ||
         by_other_routes_.size() == std::size_t{requested_.vertices} * (requested_.vertices - 1))
       return std::nullopt;
-    RingQuestion requested = requested_;
+    RingSearchProblem requested = requested_;
     for (const std::size_t use : by_other_routes_) requested.uses[use].clear();
     return requested;
   }
@@ -105,15 +105,15 @@ class Question {
 
   const Topology& topology_;
   const std::span<const NodeId> nodes_, ports_;
-  RingQuestion requested_;
+  RingSearchProblem requested_;
   std::uint64_t steps_ = 0;
   std::vector<std::size_t> by_other_routes_;  // Indices of uses that are not NVLinks.
 };
 
 // Prefers rings over NVLinks only. Bandwidth gained from PCI would be taken from other traffic.
-RingSet find_rings(const Question& question, NodeRings& node_rings) {
+RingSet find_rings(const RingSearch& question, NodeRings& node_rings) {
   RingSet found;
-  if (const std::optional<RingQuestion> requested = question.over_nvlinks()) found = find_rings(*requested);
+  if (const std::optional<RingSearchProblem> requested = question.over_nvlinks()) found = find_rings(*requested);
   node_rings.only_rings = !found.rings.empty();
   node_rings.visits = found.visits;
   if (node_rings.only_rings) return found;
@@ -134,7 +134,7 @@ NodeRings find_node_rings(const Topology& topology, std::span<const NodeId> node
                           std::uint32_t max_rings) {
   NodeRings node_rings;
   if (nodes.size() > kMaxVertices) return node_rings;
-  const Question question(topology, nodes, ports, max_rings);
+  const RingSearch question(topology, nodes, ports, max_rings);
   node_rings.steps = question.steps();
   if (question.too_long()) return node_rings;
   const RingSet found = find_rings(question, node_rings);

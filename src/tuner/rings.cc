@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kSlack = 1 + 1e-9;  // Tolerance for sums of rates.
 
-std::uint32_t max_rings(const RingQuestion& question) { return std::min(question.max_rings, kMaxRings); }
+std::uint32_t max_rings(const RingSearchProblem& question) { return std::min(question.max_rings, kMaxRings); }
 
 double narrowest(const std::vector<double>& rates, const std::vector<Use>& uses) {
   double least = std::numeric_limits<double>::infinity();
@@ -46,7 +46,7 @@ struct Walk {
 // small. Recursion depth is the number of rings, at most kMaxRings.
 class Search {
  public:
-  Search(const RingQuestion& question, double rate, std::uint32_t most, std::uint32_t visits)
+  Search(const RingSearchProblem& question, double rate, std::uint32_t most, std::uint32_t visits)
       : question_(question), rate_(rate), max_(most), visits_left_(visits), left_(question.rates) {}
 
   std::vector<Ring> run() {
@@ -217,7 +217,7 @@ class Search {
     }
   }
 
-  const RingQuestion& question_;
+  const RingSearchProblem& question_;
   const double rate_;
   const std::uint32_t max_;
   std::uint32_t visits_left_;
@@ -233,7 +233,7 @@ class Search {
 
 // Upper bound for the traffic out of (or into) a vertex: the sum over its paths, limited by links that all of them
 // share.
-double most_through(const RingQuestion& question, std::uint32_t vertex, bool sends) {
+double most_through(const RingSearchProblem& question, std::uint32_t vertex, bool sends) {
   std::vector<std::uint32_t> paths_over(question.rates.size(), 0);
   std::vector<double> min_part(question.rates.size(), 1);
   std::uint32_t paths = 0;
@@ -253,7 +253,7 @@ double most_through(const RingQuestion& question, std::uint32_t vertex, bool sen
   return most;
 }
 
-double most_of_all(const RingQuestion& question) {
+double most_of_all(const RingSearchProblem& question) {
   const auto through = [&](std::uint32_t vertex) {
     return std::min(most_through(question, vertex, true), most_through(question, vertex, false));
   };
@@ -269,7 +269,7 @@ void sort_out(std::vector<double>& rates) {
 }
 
 // Rates worth trying: the capacity of each link or path divided by 1, 2, 3, ... rings.
-std::vector<double> rates_of(const RingQuestion& question) {
+std::vector<double> rates_of(const RingSearchProblem& question) {
   std::vector<double> wholes;
   std::vector<bool> used(question.rates.size());
   for (const std::vector<Use>& uses : question.uses) {
@@ -287,7 +287,7 @@ std::vector<double> rates_of(const RingQuestion& question) {
 }
 
 // The vertices in the given order, if there are too many for a search, or none was found in time.
-Ring plain(const RingQuestion& question) {
+Ring plain(const RingSearchProblem& question) {
   Ring ring;
   ring.vertices.resize(question.vertices);
   std::iota(ring.vertices.begin(), ring.vertices.end(), 0U);
@@ -296,7 +296,7 @@ Ring plain(const RingQuestion& question) {
 
 }  // namespace
 
-double rate_of(const RingQuestion& question, const std::vector<Ring>& rings) {
+double rate_of(const RingSearchProblem& question, const std::vector<Ring>& rings) {
   std::vector<double> loads(question.rates.size(), 0);
   for (const Ring& ring : rings) {
     std::vector<std::uint32_t> trail = ring.vertices;
@@ -314,7 +314,7 @@ double rate_of(const RingQuestion& question, const std::vector<Ring>& rings) {
   return std::isinf(rate) ? 0 : rate;
 }
 
-RingSet find_rings(const RingQuestion& question) {
+RingSet find_rings(const RingSearchProblem& question) {
   RingSet best;
   if (question.vertices == 0) return best;
   std::uint32_t visits = kMaxVisits;

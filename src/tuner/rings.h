@@ -17,11 +17,11 @@ inline constexpr std::uint32_t kMaxVisitsAtARate = 4'000;
 
 // Share of one direction of a link that a hop uses.
 struct Use {
-  std::uint32_t link = 0;  // Index into RingQuestion::rates.
+  std::uint32_t link = 0;  // Index into RingSearchProblem::rates.
   double part = 1;         // Relative to the ring's rate.
 };
 
-struct RingQuestion {
+struct RingSearchProblem {
   std::uint32_t vertices = 0;
   // Gates are numbered after the vertices. Each ring passes through one gate and begins after it. 0: rings stay inside.
   std::uint32_t gates = 0;
@@ -50,9 +50,9 @@ struct RingSet {
 
 // Bounded by the number of steps; deterministic. Among equal total bandwidths, the fewest rings win. Uses some KiB of
 // stack, independent of the size of the question.
-RingSet find_rings(const RingQuestion& question);
+RingSet find_rings(const RingSearchProblem& question);
 
 // Bandwidth of each ring while all of them are in use.
-double rate_of(const RingQuestion& question, const std::vector<Ring>& rings);
+double rate_of(const RingSearchProblem& question, const std::vector<Ring>& rings);
 
 }  // namespace tutti

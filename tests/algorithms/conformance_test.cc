@@ -1,7 +1,7 @@
 // Verifies every algorithm of the catalogue for all supported numbers of ranks.
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 
 namespace tutti::test {
 namespace {

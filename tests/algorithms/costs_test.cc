@@ -319,7 +319,7 @@ TEST(CostLaws, CountRoundings_AcrossHosts) {
   const std::vector<Rank> layouts[] = {{1, 1},       {2, 2},       {2, 2, 2, 2}, {4, 4},
                                        {1, 1, 1, 1}, {4, 4, 4, 4}, {3, 5},       {1, 4, 2}};
   for (const cases::Entry& entry : cases::all_entries()) {
-    if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
+    if (!requires_hosts(*entry.algorithm, entry.collective)) continue;
     for (const std::vector<Rank>& hosts : layouts) {
       const Rank ranks = std::accumulate(hosts.begin(), hosts.end(), Rank{0});
       const Problem problem{.collective = entry.collective, .ranks = ranks, .groups = {hosts}};
@@ -358,7 +358,7 @@ TEST(CostLaws, AreUpperBounds_AcrossHosts) {
       }
       EXPECT_GE(std::max(across.sent, across.received) + kLittle, std::max(sent, received));
       EXPECT_GE(across.between + kLittle, count.between());
-      if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
+      if (!requires_hosts(*entry.algorithm, entry.collective)) continue;
       EXPECT_LE(across.depth, 2 * count.longest().across);
       EXPECT_LE(across.between, 2 * count.between() + kLittle);
       EXPECT_LE(std::max(across.sent, across.received), 2 * std::max(sent, received) + kLittle);

@@ -187,7 +187,7 @@ std::vector<cases::Entry> entries_over_hosts() {
   std::vector<cases::Entry> entries = cases::all_entries();
   std::erase_if(entries, [](const cases::Entry& entry) {
     const std::string_view name = entry.algorithm->name();
-    return !wants_hosts(*entry.algorithm, entry.collective) ||
+    return !requires_hosts(*entry.algorithm, entry.collective) ||
            (entry.collective == Collective::all_reduce && name != "hierarchical_tree");
   });
   return entries;

@@ -41,12 +41,12 @@ TEST_F(CompressionOptions, InheritFormatOrBound_NotBoth) {
   EXPECT_EQ(bounded.max_relative_error, 0.125);
   given = TUTTI_COMM_OPTIONS_DEFAULT;
   EXPECT_EQ(options_over(bounded, &given).value().max_relative_error, 0.125);
-  EXPECT_EQ(options_over(bounded, &given).value().forced, bounded.forced);
+  EXPECT_EQ(options_over(bounded, &given).value().agreement_hash, bounded.agreement_hash);
   given.compression = "raw";
   const CommunicatorOptions raw = options_over(bounded, &given).value();
   EXPECT_EQ(raw.compression, "raw");
   EXPECT_EQ(raw.max_relative_error, 0);
-  EXPECT_NE(raw.forced, bounded.forced);
+  EXPECT_NE(raw.agreement_hash, bounded.agreement_hash);
   environment.max_relative_error = 0.125;
   const std::string why = options_over(environment, nullptr).status().message();
   EXPECT_NE(why.find("TUTTI_COMPRESS and TUTTI_MAX_RELATIVE_ERROR"), std::string::npos) << why;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/api/comm_handle.h"
-#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/membership/control_plane.h"
 
 namespace tutti::test {
 
@@ -62,7 +62,7 @@ class FakeBackend final : public BlockingBackend {
 
 // Creates rank 1 of 4 without its peers, whose calls go to `fake`, and returns a handle to it.
 inline tutti_comm insert_fake(FakeBackend*& fake) {
-  std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(4)).value();
+  std::vector<Mesh> meshes = Mesh::within_process(Hosts::one_host(4)).value();
   auto control = std::make_shared<ControlPlane>(1, std::move(meshes[1]), Board::create(4).value(),
                                                 CommunicatorOptions(), Spread::one_process);
   auto backend = std::make_unique<FakeBackend>(control->membership.board);

@@ -206,7 +206,7 @@ TEST_F(CommOptionsTest, ReadsBoundsOnChannels) {
   options.tuning = &tuning;
   const CommunicatorOptions least = options_over({}, &options).value();
   EXPECT_EQ(least.min_channels, 2U);
-  EXPECT_NE(least.forced, options_over({}, nullptr).value().forced) << "ranks must agree";
+  EXPECT_NE(least.agreement_hash, options_over({}, nullptr).value().agreement_hash) << "ranks must agree";
   tuning.min_channels = 0;
   tuning.max_channels = 1;
   EXPECT_EQ(options_over({}, &options).value().max_channels, 1U);

@@ -66,14 +66,14 @@ TEST(Address, ReturnsInterfaceAddresses_OnlyForInterfaceList) {
 }
 
 TEST(Address, ReportsUnmatchedListEntries) {
-  const std::vector<std::string> idle = idle_entries("=none0,lo");
+  const std::vector<std::string> idle = unmatched_entries("=none0,lo");
   ASSERT_EQ(idle.size(), 1U);
   EXPECT_EQ(idle[0].find("none0, which does not exist: there are "), 0U) << idle[0];
   EXPECT_NE(idle[0].find("lo"), std::string::npos) << idle[0];
-  EXPECT_EQ(idle_entries("none0,lo,none1").size(), 2U);
-  EXPECT_TRUE(idle_entries("^none0,none1").empty());
-  EXPECT_TRUE(idle_entries("lo,lo").empty());
-  EXPECT_TRUE(idle_entries("").empty());
+  EXPECT_EQ(unmatched_entries("none0,lo,none1").size(), 2U);
+  EXPECT_TRUE(unmatched_entries("^none0,none1").empty());
+  EXPECT_TRUE(unmatched_entries("lo,lo").empty());
+  EXPECT_TRUE(unmatched_entries("").empty());
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 
 #include "src/base/log.h"
 #include "src/bootstrap/address.h"
-#include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
+#include "tests/bootstrap/shared_unique_id.h"
 
 namespace tutti::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/shared_unique_id.h"
 
 namespace tutti::test {
 namespace {

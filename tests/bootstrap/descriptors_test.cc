@@ -15,8 +15,8 @@
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/launcher.h"
-#include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
+#include "tests/bootstrap/shared_unique_id.h"
 
 namespace tutti::test {
 namespace {

@@ -31,7 +31,7 @@ Ends connect(const Claim& claim, const Credentials& callers, const Credentials& 
   auto pair = open_socket_pair(SOCK_STREAM);
   EXPECT_TRUE(pair.ok());
   auto [ours, theirs] = std::move(pair).value();
-  Result<Handshake> caller = Handshake::call(std::move(ours), claim, callers, JoinRecord{});
+  Result<Handshake> caller = Handshake::connect(std::move(ours), claim, callers, JoinRecord{});
   Result<Handshake> responder = Handshake::answer(std::move(theirs), Role::tree, self, answerers);
   return {std::move(caller).value(), std::move(responder).value()};
 }
@@ -89,7 +89,7 @@ struct Relay {
 Relay relay() {
   auto [caller, near_caller] = open_socket_pair(SOCK_STREAM).value();
   auto [responder, near_answerer] = open_socket_pair(SOCK_STREAM).value();
-  return {Handshake::call(std::move(caller), kClaim, credentials(1), JoinRecord{}).value(),
+  return {Handshake::connect(std::move(caller), kClaim, credentials(1), JoinRecord{}).value(),
           Handshake::answer(std::move(responder), Role::tree, 3, credentials(1)).value(), std::move(near_caller),
           std::move(near_answerer)};
 }
@@ -213,7 +213,7 @@ class SecretFile {
 
 Status join_alone(const std::string& rendezvous_file, const std::string& rank_file) {
   RendezvousOptions here;
-  here.reach = Reach::host;
+  here.scope = ListenScope::host;
   here.secret_file = rendezvous_file;
   const UniqueId id = TUTTI_TRY(make_unique_id(here));
   JoinOptions options;

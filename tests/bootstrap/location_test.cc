@@ -17,9 +17,9 @@ Location somewhere() {
 
 TEST(Location, StoresGpu) {
   EXPECT_EQ(gpu_of(somewhere()), "0000:a4:00.0");
-  EXPECT_EQ(sane(somewhere()), somewhere());
+  EXPECT_EQ(validated(somewhere()), somewhere());
   EXPECT_EQ(gpu_of(Location()), "");
-  EXPECT_EQ(sane(Location()), Location());
+  EXPECT_EQ(validated(Location()), Location());
 }
 
 // A truncated name could be the name of another GPU.
@@ -34,22 +34,22 @@ TEST(Location, DropsName_WhenTooLong) {
 TEST(Location, IsEmpty_WhenRecordIsInvalid) {
   Location wrong = somewhere();
   wrong.version = 1;
-  EXPECT_EQ(sane(wrong), Location());
+  EXPECT_EQ(validated(wrong), Location());
   wrong = somewhere();
   wrong.domain = 1U << 20;
-  EXPECT_EQ(sane(wrong), Location());
+  EXPECT_EQ(validated(wrong), Location());
   wrong = somewhere();
   wrong.wants_topology = 7;
-  EXPECT_EQ(sane(wrong), Location());
+  EXPECT_EQ(validated(wrong), Location());
   wrong = somewhere();
   wrong.instructions = number_of(Instructions::avx512) + 1;
-  EXPECT_EQ(sane(wrong), Location());
+  EXPECT_EQ(validated(wrong), Location());
   wrong = somewhere();
   wrong.gpu.fill('1');  // Not terminated.
-  EXPECT_EQ(sane(wrong), Location());
+  EXPECT_EQ(validated(wrong), Location());
   wrong = somewhere();
   wrong.gpu[2] = '\x1b';
-  EXPECT_EQ(sane(wrong), Location());
+  EXPECT_EQ(validated(wrong), Location());
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ TEST(Rendezvous, CanBeRetried_WhenJoiningFailed) {
   }
 }
 
-// The warnings of rank 0 when it creates an id for the meeting point.
+// The warnings of rank 0 when it creates an id for the rendezvous address.
 std::string warnings_at(const RendezvousPoint& point) {
   static std::string lines;
   Processes processes;
@@ -328,7 +328,7 @@ TEST(Rendezvous, SuggestsRemedy_WhenRanksUseDifferentNames) {
   EXPECT_EQ(advice_for(named), "");
 }
 
-// Returns why rank 1 fails to ask a program that listens at the meeting point. `accepted`: the next connection.
+// Returns why rank 1 fails to ask a program that listens at the rendezvous address. `accepted`: the next connection.
 std::string failure_beside(std::int64_t timeout_ms, const std::function<void(Socket accepted)>& program) {
   const Socket listener = listen_at({loopback_address(), "", SOCK_STREAM}).value();
   RendezvousPoint point;

@@ -17,8 +17,8 @@
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/bootstrap.h"
 #include "src/bootstrap/rendezvous_thread.h"
-#include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
+#include "tests/bootstrap/shared_unique_id.h"
 
 namespace tutti::test {
 namespace {
@@ -33,7 +33,7 @@ JoinOptions apart(std::int64_t timeout_ms = 60'000) {
 // The first message of each end of a connection.
 struct Word {
   Rank from = 0, to = 0;
-  std::uint32_t called = 0;
+  std::uint32_t opened_by_us = 0;
   Secret session{};
 };
 
@@ -65,15 +65,16 @@ std::string talk(Bootstrap& bootstrap) {
     if (bootstrap.on_same_host(peer) != (peer == self)) return "rank " + std::to_string(peer) + " is on the wrong host";
     if (bool(link.socket) == (peer == self)) return "a socket too many or too few to rank " + std::to_string(peer);
     if (peer == self) continue;
-    if (std::string wrong = send_word(link, {self, peer, link.called, link.session}); !wrong.empty()) return wrong;
+    if (std::string wrong = send_word(link, {self, peer, link.opened_by_us, link.session}); !wrong.empty())
+      return wrong;
   }
   for (Rank peer = 0; peer < bootstrap.ranks(); ++peer) {
     const PeerSocket& link = peer_sockets[peer];
     if (peer == self) continue;
     Word word;
     if (std::string wrong = receive_word(link, word); !wrong.empty()) return wrong;
-    const bool right = word.from == peer && word.to == self && link.called == (peer < self) &&
-                       link.called != (word.called != 0) && word.session == link.session;
+    const bool right = word.from == peer && word.to == self && link.opened_by_us == (peer < self) &&
+                       link.opened_by_us != (word.opened_by_us != 0) && word.session == link.session;
     if (!right) return "rank " + std::to_string(word.from) + " at the other end of " + link.route;
   }
   return "ok";

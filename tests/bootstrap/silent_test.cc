@@ -10,8 +10,8 @@
 #include "src/base/log.h"
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/bootstrap.h"
-#include "tests/bootstrap/meeting.h"
 #include "tests/bootstrap/processes.h"
+#include "tests/bootstrap/shared_unique_id.h"
 
 namespace tutti::test {
 namespace {
@@ -147,7 +147,7 @@ TEST(Bootstrap, SuggestsFirewalls_WhenRendezvousIsUnreachable) {
   const Address address = local_address(listener).value();
   std::vector<Socket> queued;
   for (int i = 0; i < 4; ++i) queued.push_back(connect_to({address, "", SOCK_STREAM}).value());
-  const std::string text = join(draw_unique_id(address).value(), 1, 2, 60'000);
+  const std::string text = join(generate_unique_id(address).value(), 1, 2, 60'000);
   EXPECT_NE(text.find("Connection timed out"), std::string::npos) << text;
   EXPECT_NE(text.find("allow TCP between the hosts on all ports"), std::string::npos) << text;
   EXPECT_EQ(text.find("the id was used before"), std::string::npos) << text;

@@ -196,7 +196,7 @@ TEST(TunerPlugin, ReceivesUnevenHosts) {
   ASSERT_TRUE(made.ok()) << std::move(made).status().message();
   EXPECT_EQ(stand_in.ranks, 4U);
   EXPECT_EQ(stand_in.hosts, 2U);
-  EXPECT_EQ(stand_in.domains.fewest_ranks, 1);
+  EXPECT_EQ(stand_in.domains.min_ranks, 1);
   EXPECT_EQ(stand_in.domains.max_ranks, 3);
 }
 

@@ -17,7 +17,7 @@
 #include "src/communicator/group.h"
 #include "src/communicator/planning/planning.h"
 #include "tests/communicator/cases.h"
-#include "tests/communicator/met_ranks.h"
+#include "tests/communicator/joined_ranks.h"
 #include "tests/tuner/folder.h"
 
 namespace tutti::test {
@@ -33,7 +33,7 @@ CommunicatorOptions autotuning(const std::string& file = "") {
   options.tune_file = file;
   options.version = "0.1.0";
   options.timeout_ms = 60'000;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 
@@ -180,7 +180,7 @@ void leave(Communicators& ranks) {
 
 int longest(const std::vector<Candidate>& all, const Machine& machine) {
   const TuningClass tuning({}, all, autotuner_options(false, machine.ranks_per_core > 1));
-  return static_cast<int>(tuning.autotuner.longest());
+  return static_cast<int>(tuning.autotuner.max_operations());
 }
 
 // Returns the number of alternating calls after which autotuning of both kinds has ended. While mapped calls try a

@@ -10,7 +10,7 @@
 #include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/group.h"
 #include "src/communicator/planning/planning.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/cases.h"
 #include "tests/tuner/folder.h"
@@ -25,7 +25,7 @@ CommunicatorOptions autotuning(Tune tune, const std::string& transport = "") {
   options.tune = tune;
   options.transport = transport;
   options.timeout_ms = 60'000;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 
@@ -41,14 +41,14 @@ std::vector<Candidate> candidates_of(const Case& test, const Hosts& hosts) {
   return std::move(all).value();
 }
 std::vector<Candidate> candidates_of(const Case& test) {
-  return candidates_of(test, Hosts::together(test.problem.ranks));
+  return candidates_of(test, Hosts::one_host(test.problem.ranks));
 }
 
 // Returns the number of operations after which autotuning has ended.
 int longest(const std::vector<Candidate>& all, Collective collective = Collective::all_gather) {
   std::vector<double> predicted_us;
   for (const Candidate& candidate : all) predicted_us.push_back(candidate.predicted_us);
-  return static_cast<int>(Autotuner(predicted_us, autotuner_options(has_root(collective), false)).longest());
+  return static_cast<int>(Autotuner(predicted_us, autotuner_options(has_root(collective), false)).max_operations());
 }
 
 // Returns a call for which the tuner tries several candidates on these ranks.
@@ -105,7 +105,7 @@ TEST_P(AutotuningOf, EveryCollectiveSettlesOnOneChoice) {
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     if (!collectives.takes()) continue;
     const Case test = case_of(static_cast<Collective>(c), count, 200);
-    const Hosts hosts = *transport == 0 ? Hosts::together(count) : Hosts::apart(count);
+    const Hosts hosts = *transport == 0 ? Hosts::one_host(count) : Hosts::one_rank_per_host(count);
     const int most = longest(candidates_of(test, hosts), test.problem.collective);
     const auto ways = run_often(ranks, test, most + 20, options);
     ASSERT_FALSE(HasFailure()) << name(static_cast<Collective>(c));
@@ -131,7 +131,7 @@ TEST(Autotuning, LeavesFloatReductionsAlone_InExactMode) {
   EXPECT_EQ(distinct(run_often(still, copy, 400, autotuning(Tune::off))).size(), 1U);
   CommunicatorOptions forced = autotuning(Tune::all);
   forced.algorithm = "ring";
-  forced.force();
+  forced.update_agreement_hash();
   Communicators bound = make_ranks(3, forced);
   EXPECT_EQ(distinct(run_often(bound, copy, 400, forced)).size(), 1U);
 }
@@ -292,7 +292,7 @@ TEST(Autotuning, ReportsRanksWithDifferentSettings) {
 TEST(Autotuning, ReportsRanksOfWhichOnlySomeHavePlugin) {
   std::vector<CommunicatorOptions> options(3, autotuning(Tune::all));
   options[0].tuner_plugin = "nothing";
-  options[0].force();
+  options[0].update_agreement_hash();
   Communicators ranks = make_ranks(3, options[1]);
   const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
     std::int64_t wrong = -3;
@@ -313,7 +313,7 @@ CommunicatorOptions keeping(const std::string& file) {
   CommunicatorOptions options = autotuning(Tune::exact);
   options.tune_file = file;
   options.version = "0.1.0";
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 
@@ -335,7 +335,7 @@ TEST(Autotuning, UsesSavedResult) {
     tuned.collective = Collective::all_gather;
     tuned.size_class = size_class(400);
     tuned.candidates.push_back({std::string(candidate.choice.algorithm), candidate.choice.protocol, 1, 1, 1, 1});
-    ASSERT_TRUE(add_to_tune_cache(folder.file(), {machine_name(options, Hosts::together(3)), {tuned}}).ok());
+    ASSERT_TRUE(add_to_tune_cache(folder.file(), {machine_name(options, Hosts::one_host(3)), {tuned}}).ok());
     Communicators ranks = make_ranks(3, options);
     const std::string way = std::string(candidate.choice.algorithm) + " " + name(candidate.choice.protocol);
     EXPECT_EQ(distinct(run_often(ranks, copy, 100, options)), std::set<std::string>{way});
@@ -353,7 +353,7 @@ TEST(Autotuning, SavesResult) {
   leave(ranks);
   auto cache = read_tune_cache(folder.file());
   ASSERT_TRUE(cache.ok()) << std::move(cache).status().message();
-  const TuneCache::Machine* machine = cache.value().find(machine_name(options, Hosts::together(3)));
+  const TuneCache::Machine* machine = cache.value().find(machine_name(options, Hosts::one_host(3)));
   ASSERT_NE(machine, nullptr);
   ASSERT_EQ(machine->classes.size(), 1U);
   EXPECT_EQ(machine->classes[0].candidates[0].algorithm + " " + name(machine->classes[0].candidates[0].protocol),

@@ -1,5 +1,5 @@
 // Choice of the transport between hosts.
-#include "src/communicator/joining/between_hosts.h"
+#include "src/communicator/joining/network_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -52,7 +52,7 @@ Slot* fill(Cache& cache, std::uint64_t count) { return cache.fill({.count = coun
 TEST(CallCache, FindsState_ForEqualKeysOnly) {
   ScriptedPreparer preparer;
   Cache cache(preparer);
-  const CallKey key = {.count = 3, .shape = 5, .forced = 7};
+  const CallKey key = {.count = 3, .shape = 5, .agreement_hash = 7};
   EXPECT_EQ(cache.find(key), nullptr);
   Slot* slot = cache.fill(key, call_of_count(3), {}).value();
   ASSERT_EQ(cache.find(key), slot);

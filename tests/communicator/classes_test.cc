@@ -39,8 +39,8 @@ std::string_view run(HostAutotuning::Class& tuned, bool could_be_mapped, const T
   const bool mapped = could_be_mapped && tuned.by_mapped() != nullptr;
   const Choice& way = mapped ? *tuned.by_mapped() : tuned.through_lanes();
   const std::string_view name = way.algorithm;
-  TuningClass* ended = tuned.took(mapped, took_ns.at(name));
-  if (ended != nullptr) tuned.conclude(*ended, ended->autotuner.seen(), 1);
+  TuningClass* ended = tuned.record(mapped, took_ns.at(name));
+  if (ended != nullptr) tuned.conclude(*ended, ended->autotuner.measurements(), 1);
   return name;
 }
 
@@ -147,13 +147,13 @@ TEST(TuningClass, ChoosesTheSameOnAllRanks) {
       }
       std::vector<TuningClass*> ended;
       for (auto& rank : ranks) {
-        ended.push_back(rank.took(mapped, static_cast<std::int64_t>(random() % 5000)));
+        ended.push_back(rank.record(mapped, static_cast<std::int64_t>(random() % 5000)));
         ASSERT_EQ(ended.back() == nullptr, ended[0] == nullptr) << round;
       }
       if (ended[0] == nullptr) continue;
-      std::vector<std::uint64_t> sums(ended[0]->autotuner.seen().size());
+      std::vector<std::uint64_t> sums(ended[0]->autotuner.measurements().size());
       for (const TuningClass* each : ended) {
-        const auto seen = each->autotuner.seen();
+        const auto seen = each->autotuner.measurements();
         ASSERT_EQ(seen.size(), sums.size()) << "ranks speak of different trials";
         for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += seen[i];
       }
@@ -168,7 +168,7 @@ TEST(TuningClass, ChoosesTheSameOnAllRanks) {
 TEST(TuningClass, HasEveryCandidateForEveryCall) {
   CommunicatorOptions options;
   options.tune = Tune::all;
-  const Machine machine = machine_of(Hosts::together(4));
+  const Machine machine = machine_of(Hosts::one_host(4));
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     Problem problem;
     problem.collective = static_cast<Collective>(c);

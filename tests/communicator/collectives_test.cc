@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "algorithms/catalogue.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/cases.h"
 
 namespace tutti::test {
@@ -25,7 +25,7 @@ TEST_P(Collectives, AreCorrect_WithEveryAlgorithm) {
           const bool refused = needs_gpus || (in_place && name.ends_with("_mapped") && !algorithm->supports(problem));
           CommunicatorOptions options;
           options.algorithm = algorithm->name();
-          options.force();
+          options.update_agreement_hash();
           std::vector<std::int64_t> wrong(ranks.size(), -3);
           const auto statuses = on_all(ranks, [&](Communicator& communicator) {
             return run_case(communicator, {problem, count}, options, wrong[communicator.rank()]);

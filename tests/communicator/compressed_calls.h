@@ -16,7 +16,7 @@ inline CommunicatorOptions sending(const std::string& compression, const std::st
   options.timeout_ms = 60'000;
   options.compression = compression;
   options.algorithm = algorithm;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 

@@ -1,7 +1,7 @@
 // Calls that set a bound on the relative error instead of a compression format.
 #include <gtest/gtest.h>
 
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/compressed_calls.h"
 
 namespace tutti::test {
@@ -10,7 +10,7 @@ namespace {
 CommunicatorOptions bounded(double max_relative_error) {
   CommunicatorOptions options = sending("");
   options.max_relative_error = max_relative_error;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 
@@ -18,7 +18,7 @@ CommunicatorOptions bounded(double max_relative_error) {
 Communicators make_distant_ranks(Rank count) {
   CommunicatorOptions patient;
   patient.timeout_ms = 60'000;
-  return std::move(Communicator::create_all(Hosts::apart(count), patient)).value();
+  return std::move(Communicator::create_all(Hosts::one_rank_per_host(count), patient)).value();
 }
 
 TEST(CompressionErrorBound, Holds_ForGaussianValues) {
@@ -79,7 +79,7 @@ TEST(CompressionErrorBound, IsNotAutotuned) {
   Communicators ranks = make_distant_ranks(2);
   CommunicatorOptions options = bounded(0.05);
   options.tune = Tune::all;
-  options.force();
+  options.update_agreement_hash();
   const Problem problem{.collective = Collective::all_reduce, .ranks = 2, .groups = {}};
   const Outcome first = run(ranks, problem, 100'000, options);
   ASSERT_STRNE(first.ran.compression, "raw");

@@ -7,7 +7,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/compression/format.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/compressed_calls.h"
 
 namespace tutti::test {

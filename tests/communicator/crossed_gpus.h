@@ -43,7 +43,7 @@ inline Hosts on_gpus_of(const Topology& topology, const std::vector<Rank>& host_
     set_gpu(locations[rank], bus_of(next[hosts.leader_of(rank)]++));
   }
   hosts.place(std::move(locations));
-  hosts.know(std::make_shared<const MergedTopology>(merger.take()));
+  hosts.set_topology(std::make_shared<const MergedTopology>(merger.take()));
   return hosts;
 }
 

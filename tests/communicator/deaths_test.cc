@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include "src/communicator/communicator.h"
-#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/membership/control_plane.h"
 
 namespace tutti::test {
 namespace {
 
 TEST(RankDeath, IsReportedWithNameOfDetectingRank) {
-  std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(3)).value();
+  std::vector<Mesh> meshes = Mesh::within_process(Hosts::one_host(3)).value();
   const Board board = Board::create(3).value();
   const auto join = [&](Rank rank) {
     Board own = Board::adopt(board.segment().duplicate().value(), 3).value();

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/shared_unique_id.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 

@@ -16,7 +16,7 @@ std::string reported_of(const Change& change) {
     std::vector<float> buffer(5000);
     CommunicatorOptions options = communicator.options();
     change(options, communicator.rank());
-    options.force();
+    options.update_agreement_hash();
     const Call call = all_reduce(buffer);
     return communicator.run(call, &options);
   });

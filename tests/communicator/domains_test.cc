@@ -26,7 +26,7 @@ CommunicatorOptions forcing(const char* algorithm) {
   CommunicatorOptions options;
   options.timeout_ms = 60'000;
   options.algorithm = algorithm;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 

@@ -21,7 +21,7 @@ CommunicatorOptions sending(const std::string& compression, const std::string& a
   options.compression = compression;
   options.algorithm = algorithm;
   options.compression_rounding = rounding;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/communicator/group.h"
-#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/membership/control_plane.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
 
@@ -83,7 +83,7 @@ TEST(Finalize, SuggestsOrder_OnlyWithSeveralCommunicators) {
   std::vector<std::vector<Mesh>> meshes;
   Communicators ranks;
   for (const bool several : {false, true}) {
-    meshes.push_back(Mesh::within_process(Hosts::together(2)).value());
+    meshes.push_back(Mesh::within_process(Hosts::one_host(2)).value());
     ranks.push_back(std::make_unique<Communicator>(std::make_shared<ControlPlane>(
         0, std::move(meshes.back()[0]), Board::create(2).value(), options, Spread::many_processes)));
     const std::string text = ranks.back()->finalize().message();

@@ -16,7 +16,7 @@ namespace {
 // Joins a bootstrap of one rank with a new id. Returns "ok" or an error.
 std::string join_alone() {
   RendezvousOptions options;
-  options.reach = Reach::host;
+  options.scope = ListenScope::host;
   Result<UniqueId> id = make_unique_id(options);
   if (!id.ok()) return std::move(id).status().message();
   Result<std::unique_ptr<Bootstrap>> joined = Bootstrap::join(id.value(), 0, 1, {});

@@ -3,7 +3,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/plan/rank_mapping.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/cases.h"
 
 namespace tutti::test {
@@ -53,7 +53,7 @@ TEST_P(SeveralHosts, RunEveryAlgorithmCorrectly) {
       if (accesses_peers(algorithm->name()) || !algorithm->supports(problem)) continue;
       CommunicatorOptions options;
       options.algorithm = algorithm->name();
-      options.force();
+      options.update_agreement_hash();
       for (const std::size_t count : {1, 17, 1000, 70'001}) {
         for (const bool in_place : {false, true}) {
           problem.in_place = in_place;
@@ -91,7 +91,7 @@ TEST_P(SeveralHosts, AreKnown_InSubCommunicators) {
   HostOf hosts(GetParam().rbegin(), GetParam().rend() - 1);
   CommunicatorOptions options;
   options.algorithm = "hierarchical";
-  options.force();
+  options.update_agreement_hash();
   const bool grouped = !rank_mapping_of(hosts).groups.empty();
   std::vector<std::int64_t> wrong(parts.size(), -1);
   const Problem problem = {.ranks = static_cast<Rank>(parts.size()), .groups = {}};
@@ -118,7 +118,7 @@ TEST(Hosts, CountAllRanksPerCpu_InSubCommunicators) {
   EXPECT_EQ(whole.of({0, 5}).ranks_per_cpu(), 4);
   EXPECT_EQ(whole.of({0, 5, 9}).of({0, 2}).ranks_per_cpu(), 4);
   EXPECT_EQ(whole.of({8, 9}).ranks_per_cpu(), 1) << "there is a CPU for each";
-  EXPECT_EQ(Hosts::together(4).of({0, 1}).ranks_per_cpu(), 1) << "CPUs are unknown";
+  EXPECT_EQ(Hosts::one_host(4).of({0, 1}).ranks_per_cpu(), 1) << "CPUs are unknown";
 }
 
 // Hosts of 1 to 8 ranks need so many shards that a chunk cannot have one element of each. The tuner must choose another
@@ -158,7 +158,7 @@ TEST(Hosts, AreRequired_ByAlgorithmsThatKnowThem) {
     options.timeout_ms = 60'000;
     Communicators ranks = std::move(Communicator::create_all(Hosts(host_of), options)).value();
     options.algorithm = "hierarchical";
-    options.force();
+    options.update_agreement_hash();
     std::vector<std::int64_t> wrong(ranks.size());
     const Problem problem = {.collective = collective, .ranks = static_cast<Rank>(ranks.size()), .groups = {}};
     for (const Status& status : on_all(ranks, [&](Communicator& communicator) {
@@ -181,7 +181,7 @@ TEST(Hosts, ApplyNcclVariables_WhereTheyFit) {
       Communicators ranks = std::move(Communicator::create_all(Hosts(HostOf{0, 1, 2}), options)).value();
       (forced[0] == 'L' ? options.protocol : options.algorithm) = forced;
       options.algorithm_is_from_nccl = options.protocol_is_from_nccl = nccls;
-      options.force();
+      options.update_agreement_hash();
       std::vector<std::int64_t> wrong(ranks.size(), -3);
       const Problem problem = {.ranks = static_cast<Rank>(ranks.size()), .groups = {}};
       for (const Status& status : on_all(ranks, [&](Communicator& communicator) {

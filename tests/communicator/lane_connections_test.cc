@@ -1,5 +1,5 @@
 // Exchange of lanes: the owner offers a lane, and the peer maps it.
-#include "src/communicator/waiting/lane_connections.h"
+#include "src/communicator/membership/lane_connections.h"
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ struct Side {
 
 struct Sides {
   Sides() {
-    std::vector<Mesh> both = std::move(Mesh::within_process(Hosts::together(2))).value();
+    std::vector<Mesh> both = std::move(Mesh::within_process(Hosts::one_host(2))).value();
     for (Rank rank = 0; rank < 2; ++rank) sides.push_back(std::make_unique<Side>(std::move(both[rank]), board, rank));
   }
   LaneConnections& operator[](Rank rank) { return sides[rank]->lanes; }

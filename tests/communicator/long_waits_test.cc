@@ -71,7 +71,7 @@ TEST_P(TimeoutOnHosts, NamesRankThatHoldsUpOthers) {
     CommunicatorOptions options = communicator.options();
     options.algorithm = "chain";
     options.timeout_ms = communicator.rank() == 3 ? 2000 : 60'000;
-    options.force();
+    options.update_agreement_hash();
     Call call = all_reduce(buffer);
     call.collective = Collective::broadcast;
     if (communicator.rank() != 1) {
@@ -102,7 +102,7 @@ TEST_P(TimeoutOnHosts, NamesSilentRankOnAllRanks) {
     CommunicatorOptions options = communicator.options();
     options.algorithm = "ring";
     options.timeout_ms = 2000;
-    options.force();
+    options.update_agreement_hash();
     return communicator.run(all_reduce(buffer), &options);
   });
   for (const Rank rank : {0, 2, 3}) {

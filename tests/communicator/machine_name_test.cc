@@ -12,7 +12,7 @@
 #include "src/base/own_cpus.h"
 #include "src/communicator/control/mesh.h"
 #include "src/tuner/tune_cache.h"
-#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/shared_unique_id.h"
 #include "tests/communicator/crossed_gpus.h"
 
 namespace tutti::test {
@@ -35,10 +35,10 @@ Hosts bound_to(const std::vector<std::uint32_t>& first_cpus, std::uint32_t own_c
   return {std::vector<Rank>(first_cpus.size(), 0), shares};
 }
 
-Hosts between_hosts(double gbytes_per_s, double message_us, const std::string& carrier = "tcp") {
-  Hosts hosts = Hosts::apart(2);
-  hosts.carried_by(carrier);
-  hosts.measured(NetworkFigures{message_us, gbytes_per_s, gbytes_per_s, 1});
+Hosts network_choice(double gbytes_per_s, double message_us, const std::string& transport = "tcp") {
+  Hosts hosts = Hosts::one_rank_per_host(2);
+  hosts.set_transport(transport);
+  hosts.set_network(NetworkFigures{message_us, gbytes_per_s, gbytes_per_s, 1});
   return hosts;
 }
 
@@ -67,7 +67,7 @@ TEST(MachineName, DistinguishesWhichRanksShareCpus) {
                                   Hosts(std::vector<Rank>{0, 1, 0, 1}),
                                   Hosts(std::vector<Rank>{0, 0, 0, 1}),
                                   Hosts(std::vector<Rank>{0, 1, 1, 1}),
-                                  Hosts::together(4),
+                                  Hosts::one_host(4),
                                   bound_to({0, 0, 0, 0, 0, 0}, 2).of({0, 1, 2, 3})};
   std::set<std::string> names;
   for (const Hosts& hosts : all) {
@@ -85,32 +85,32 @@ TEST(MachineName, CountsAllRanksOnCpus_InSubCommunicator) {
 // Measurements vary between runs. Links within a factor of two must have the same name, and links of another magnitude
 // another name.
 TEST(MachineName, GroupsLinksIntoWideClasses) {
-  const std::string usual = named(between_hosts(0.125, 20));
+  const std::string usual = named(network_choice(0.125, 20));
   EXPECT_NE(usual.find(", tcp, about 1 Gbit/s, under 100 us"), std::string::npos) << usual;
   for (int step = -2; step <= 2; ++step) {
     const double factor = std::exp2(step / 2.0);
     for (const double of_a_kind : {0.00125, 0.0125, 0.125, 1.25, 12.5})
-      EXPECT_EQ(named(between_hosts(of_a_kind * factor, 20 * factor)), named(between_hosts(of_a_kind, 20)));
+      EXPECT_EQ(named(network_choice(of_a_kind * factor, 20 * factor)), named(network_choice(of_a_kind, 20)));
   }
   std::set<std::string> names;
   for (const double gbytes_per_s : {0.00125, 0.0125, 0.125, 1.25, 12.5})
-    names.insert(named(between_hosts(gbytes_per_s, 20)));
-  for (const double us : {300, 3'000, 30'000}) names.insert(named(between_hosts(0.125, us)));
+    names.insert(named(network_choice(gbytes_per_s, 20)));
+  for (const double us : {300, 3'000, 30'000}) names.insert(named(network_choice(0.125, us)));
   EXPECT_EQ(names.size(), 8U);
 }
 
 TEST(MachineName, NamesTransportBetweenHosts) {
-  EXPECT_NE(named(between_hosts(1.25, 20, "verbs")).find(", verbs, about 10 Gbit/s"), std::string::npos);
-  EXPECT_NE(named(between_hosts(1.25, 20, "tcp encrypted")).find(", tcp encrypted, about"), std::string::npos);
-  EXPECT_TRUE(named(Hosts::apart(2)).ends_with(", tcp, links not measured"));
-  EXPECT_TRUE(named(Hosts::together(2)).ends_with(", shm"));
-  EXPECT_TRUE(named(between_hosts(1.25, 20, "verbs").of({0})).ends_with(", shm")) << "a part within one host";
-  EXPECT_NE(named(between_hosts(1.25, 20, "verbs").of({1, 0})).find(", verbs, about 10 Gbit/s"), std::string::npos);
+  EXPECT_NE(named(network_choice(1.25, 20, "verbs")).find(", verbs, about 10 Gbit/s"), std::string::npos);
+  EXPECT_NE(named(network_choice(1.25, 20, "tcp encrypted")).find(", tcp encrypted, about"), std::string::npos);
+  EXPECT_TRUE(named(Hosts::one_rank_per_host(2)).ends_with(", tcp, links not measured"));
+  EXPECT_TRUE(named(Hosts::one_host(2)).ends_with(", shm"));
+  EXPECT_TRUE(named(network_choice(1.25, 20, "verbs").of({0})).ends_with(", shm")) << "a part within one host";
+  EXPECT_NE(named(network_choice(1.25, 20, "verbs").of({1, 0})).find(", verbs, about 10 Gbit/s"), std::string::npos);
 }
 
 TEST(MachineName, NamesNumaDomainsOfRanks) {
   const auto in_domains = [](const std::vector<std::uint32_t>& domains) {
-    Hosts hosts = Hosts::together(static_cast<Rank>(domains.size()));
+    Hosts hosts = Hosts::one_host(static_cast<Rank>(domains.size()));
     std::vector<Location> locations(domains.size());
     for (std::size_t rank = 0; rank < domains.size(); ++rank) locations[rank].domain = domains[rank];
     hosts.place(std::move(locations));
@@ -119,7 +119,7 @@ TEST(MachineName, NamesNumaDomainsOfRanks) {
   EXPECT_NE(in_domains({0, 0, 1, 1}).find(", NUMA domains 2x2, shm"), std::string::npos) << in_domains({0, 0, 1, 1});
   EXPECT_EQ(in_domains({0, 0, 1, 1}), in_domains({1, 1, 0, 0})) << "of the same kind";
   EXPECT_NE(in_domains({0, 0, 1, 1}), in_domains({0, 1, 0, 1}));
-  EXPECT_EQ(in_domains({0, 0, 0, 0}), named(Hosts::together(4)));
+  EXPECT_EQ(in_domains({0, 0, 0, 0}), named(Hosts::one_host(4)));
 }
 
 TEST(MachineName, FitsIntoTuneFile_ForAnyHosts) {
@@ -145,16 +145,16 @@ TEST(MachineName, DescribesLinksOfDevices) {
   EXPECT_EQ(links_in_words(crossed.of({0, 2})), "NV 25 GB/s");
   EXPECT_NE(links_in_words(crossed.of({0, 1})), links_in_words(crossed.of({0, 2})));
   EXPECT_EQ(links_in_words(crossed.of({0, 1})), links_in_words(crossed.of({3, 2})));
-  EXPECT_EQ(links_in_words(Hosts::together(2)), "unknown");
+  EXPECT_EQ(links_in_words(Hosts::one_host(2)), "unknown");
 }
 
 TEST(MachineName, IsParsedAsWritten) {
-  const auto host = parse_machine_name(named(between_hosts(0.125, 20)));
+  const auto host = parse_machine_name(named(network_choice(0.125, 20)));
   ASSERT_TRUE(host.has_value());
   EXPECT_FALSE(host->on_devices);
   EXPECT_EQ(host->hosts, "2x1");
-  EXPECT_EQ(host->carrier, "tcp");
-  EXPECT_EQ(parse_machine_name("0.1.0, hosts 1x4, 1 rank on 1 CPU of A on B, NUMA domains 2x2, shm")->carrier, "shm");
+  EXPECT_EQ(host->transport, "tcp");
+  EXPECT_EQ(parse_machine_name("0.1.0, hosts 1x4, 1 rank on 1 CPU of A on B, NUMA domains 2x2, shm")->transport, "shm");
   const auto device = parse_machine_name(
       "0.1.0, 4 ranks on NVIDIA A100 each, 32 thread blocks, links 4 NV 25 GB/s and 2 PHB, laid out as 01");
   ASSERT_TRUE(device.has_value());

@@ -11,7 +11,7 @@ namespace {
 // CPUs of the ranks have different instructions. Each call waits for its slowest rank, and all ranks must make the same
 // choice, so the cost model must use the slowest CPU.
 TEST(CostModel, EncodesAtSpeedOfSlowestCpu) {
-  Hosts hosts = Hosts::apart(4);
+  Hosts hosts = Hosts::one_rank_per_host(4);
   std::vector<Location> locations(4);
   const auto int8_of = [](const Hosts& of) {
     return machine_of(of).costs.encode_gbytes_per_s[static_cast<std::size_t>(CompressionFormat::int8)];

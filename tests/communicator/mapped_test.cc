@@ -5,8 +5,8 @@
 
 #include "src/communicator/communicator.h"
 #include "src/communicator/control/regions.h"
-#include "src/communicator/waiting/control_plane.h"
-#include "tests/communicator/met_ranks.h"
+#include "src/communicator/membership/control_plane.h"
+#include "tests/communicator/joined_ranks.h"
 
 namespace tutti::test {
 namespace {
@@ -75,7 +75,7 @@ TEST(MappedMemory, FailsOnAllRanks_WhenForcedButOneBufferIsPrivate) {
       std::vector<std::byte> hidden(kBytes);
       CommunicatorOptions options = communicator.options();
       options.algorithm = "direct_mapped";
-      options.force();
+      options.update_agreement_hash();
       return communicator.run(broadcast(rank == hiding ? hidden.data() : shown + rank * kBytes, kBytes), &options);
     });
     for (const Status& status : statuses) {
@@ -96,7 +96,7 @@ TEST(MappedMemory, FailsOnAllRanks_WhenForcedButOneBufferIsPrivate) {
 // accessing an invalid address.
 TEST(MappedMemory, RejectsPeerWithoutBuffer_WhenOneIsRequired) {
   constexpr std::size_t kBytes = 64 << 10;
-  std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(2)).value();
+  std::vector<Mesh> meshes = Mesh::within_process(Hosts::one_host(2)).value();
   const Board board = Board::create(2).value();
   Communicator rank(std::make_shared<ControlPlane>(0, std::move(meshes[0]),
                                                    Board::adopt(board.segment().duplicate().value(), 2).value(),

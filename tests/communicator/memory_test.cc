@@ -165,7 +165,8 @@ TEST(OutOfMemory, IsReportedToAllRanks_InSplit) {
 // Each allocation of a registration fails in turn. The caller's memory must keep its contents.
 TEST(OutOfMemory, LeavesMemoryUnchanged_InRegistration) {
   const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  // The first mapping of the process, so that enroll() finds it after reading a short part of the list of mappings.
+  // The first mapping of the process, so that register_memory() finds it after reading a short part of the list of
+  // mappings.
   auto* first = reinterpret_cast<void*>(0x10000000);
   void* mapped = ::mmap(first, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(mapped, MAP_FAILED);
@@ -176,13 +177,13 @@ TEST(OutOfMemory, LeavesMemoryUnchanged_InRegistration) {
     Status enrolled;
     {
       const Refusal refusal(which);
-      enrolled = caught([&] { return Regions::of_process().enroll(memory, bytes); });
+      enrolled = caught([&] { return Regions::of_process().register_memory(memory, bytes); });
       came = refusal.came();
     }
     EXPECT_TRUE(enrolled.ok() || came) << which << ": " << enrolled.message();
     EXPECT_EQ(memory[bytes - 1], static_cast<std::byte>(which));
     if (!enrolled.ok()) continue;
-    EXPECT_TRUE(Regions::of_process().withdraw(memory).ok());
+    EXPECT_TRUE(Regions::of_process().deregister_memory(memory).ok());
   }
   EXPECT_GT(which, 3U);
   ::munmap(mapped, bytes);

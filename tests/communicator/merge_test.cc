@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/shared_unique_id.h"
 #include "tests/topology/switches.h"
 
 namespace tutti::test {
@@ -18,10 +18,10 @@ namespace {
 
 Watch watch() { return {Deadline::after_ms(20'000)}; }
 
-// Runs hosts_known_to_all() as ranks do when they join, each on an emulated host. Returns the outcome on which all
+// Runs gather_hosts() as ranks do when they join, each on an emulated host. Returns the outcome on which all
 // ranks agree.
 std::string know(Bootstrap& bootstrap) {
-  Result<Hosts> hosts = hosts_known_to_all(bootstrap, watch());
+  Result<Hosts> hosts = gather_hosts(bootstrap, watch());
   const bool known = hosts.ok() && hosts.value().topology() != nullptr;
   const Status agreed = bootstrap.agree(hosts.ok() ? Status() : std::move(hosts).status(), watch());
   return !agreed.ok() ? agreed.message() : known ? "known" : "unknown";

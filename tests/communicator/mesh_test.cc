@@ -27,7 +27,7 @@ Frame frame_of(FrameKind kind, std::uint8_t mark = 0) {
 
 // Two connected ranks. A test may destroy the second one first.
 struct Ends {
-  explicit Ends(const Hosts& hosts = Hosts::together(2)) {
+  explicit Ends(const Hosts& hosts = Hosts::one_host(2)) {
     std::vector<Mesh> both = std::move(Mesh::within_process(hosts)).value();
     here.emplace(std::move(both[0]));
     there.emplace(std::move(both[1]));
@@ -129,8 +129,8 @@ TEST(Mesh, DistinguishesFullFromBrokenSocket) {
 
 // Ranks of two hosts. The second one has created a contact for another communicator and sent it to the first one.
 struct FurtherEnds : Ends {
-  explicit FurtherEnds(FrameKind kind) : Ends(Hosts::apart(2)) {
-    auto further = std::move(there->further(0)).value();
+  explicit FurtherEnds(FrameKind kind) : Ends(Hosts::one_rank_per_host(2)) {
+    auto further = std::move(there->new_contact(0)).value();
     own = std::move(further.first);
     EXPECT_TRUE(there->send(0, frame_of(kind), further.second).ok());
   }
@@ -176,11 +176,11 @@ TEST(Contact, Ends_WithAbandonedProposal) {
   FurtherEnds ends(FrameKind::proposal);
   Proposals theirs, ours;
   const ExcludedList nobody = ExcludedList::of({});
-  auto further = std::move(ends.there->further(0)).value();
+  auto further = std::move(ends.there->new_contact(0)).value();
   ends.own = std::move(further.first);
   (void)ends.receive();
   ASSERT_TRUE(std::move(theirs.make(*ends.there, 0, nobody, further.second)).value());
-  ASSERT_TRUE(ours.take_in(1, ends.receive()).ok());
+  ASSERT_TRUE(ours.process(1, ends.receive()).ok());
   EXPECT_TRUE(ends.keeps_what_comes());
   ASSERT_TRUE(std::move(ours.make(*ends.here, 1, nobody, {})).value());
   ours.withdraw(*ends.here, 1, remote_error("it changed its mind"));
@@ -193,7 +193,7 @@ struct MaliciousMeshPeer {
     auto pair = std::move(open_socket_pair(SOCK_SEQPACKET)).value();
     std::vector<Contact> contacts(2);
     contacts[1] = Contact(std::move(pair.first));
-    mesh.emplace(0, std::move(contacts), Hosts::together(2));
+    mesh.emplace(0, std::move(contacts), Hosts::one_host(2));
     end = std::move(pair.second);
   }
   // Sends the first `bytes` of a frame, with these descriptors.
@@ -261,7 +261,7 @@ class Abandonment : public testing::TestWithParam<bool> {};
 INSTANTIATE_TEST_SUITE_P(Hosts, Abandonment, testing::Bool());
 
 TEST_P(Abandonment, IsReportedWithReason_NotAsDeath) {
-  Ends ends(GetParam() ? Hosts::apart(2) : Hosts::together(2));
+  Ends ends(GetParam() ? Hosts::one_rank_per_host(2) : Hosts::one_host(2));
   ends.there->abandon(timeout_error("rank 7 did not answer"));
   ends.there.reset();
   const Deadline deadline = Deadline::after_ms(60'000);
@@ -275,7 +275,7 @@ TEST_P(Abandonment, IsReportedWithReason_NotAsDeath) {
 
 // No peer reads, and the limit is 3 s for all peers together. Closing eight peers one after the other would take 24 s.
 TEST(Mesh, ClosesAllConnectionsTogether_WhenNoPeerReads) {
-  std::vector<Mesh> meshes = std::move(Mesh::within_process(Hosts::apart(9))).value();
+  std::vector<Mesh> meshes = std::move(Mesh::within_process(Hosts::one_rank_per_host(9))).value();
   for (Rank peer = 1; peer < 9; ++peer) {
     for (int i = 0; i < 40'000; ++i) ASSERT_TRUE(meshes[0].send(peer, frame_of(FrameKind::lane)).ok());
   }

@@ -11,7 +11,7 @@
 #include "src/plan/fuse.h"
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 
 namespace tutti::test {
 namespace {
@@ -58,7 +58,7 @@ Problem problem_on(Collective collective, const std::vector<Rank>& hosts) {
 
 TEST(PlannedCallAcrossHosts, OverlapsChunks) {
   for (const cases::Entry& entry : cases::all_entries()) {
-    if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
+    if (!requires_hosts(*entry.algorithm, entry.collective)) continue;
     for (const std::vector<Rank>& hosts : kHosts) {
       const Problem problem = problem_on(entry.collective, hosts);
       if (!entry.algorithm->supports(problem)) continue;
@@ -75,7 +75,7 @@ TEST(PlannedCallAcrossHosts, HasSlotsToOverlap_WithManyRanks) {
       {4, 4, 4, 4, 4, 4, 4, 4}, {9, 9}, {16, 16}, {5, 7, 8}, {9, 10, 11, 12}, std::vector<Rank>(16, 2),
       {3, 3, 3, 3, 3, 3, 3}};
   for (const cases::Entry& entry : cases::all_entries()) {
-    if (!wants_hosts(*entry.algorithm, entry.collective)) continue;
+    if (!requires_hosts(*entry.algorithm, entry.collective)) continue;
     for (const std::vector<Rank>& hosts : many) {
       const Problem problem = problem_on(entry.collective, hosts);
       if (!entry.algorithm->supports(problem)) continue;
@@ -102,7 +102,7 @@ TEST(PlannedCallAcrossHosts, IgnoresHosts_WhenSizesAreTooUneven) {
     const Choice choice = choose(query).value();
     const Algorithm* algorithm = find(Collective::all_reduce, choice.algorithm);
     EXPECT_TRUE(algorithm->supports(query.problem)) << choice.algorithm;
-    return wants_hosts(*algorithm, Collective::all_reduce);
+    return requires_hosts(*algorithm, Collective::all_reduce);
   };
   EXPECT_TRUE(ask({3, 1}, ""));
   EXPECT_TRUE(ask({5, 7, 8}, ""));

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "src/communicator/planning/planning.h"
-#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/shared_unique_id.h"
 
 namespace tutti::test {
 namespace {
@@ -110,7 +110,8 @@ TEST(ProbeNetwork, MeasuresNothing_WhenRanksAreStarved) {
     for (volatile bool goes_on = true; goes_on;) continue;
   }
   std::vector<std::string> seen;
-  for (int i = 0; i < 20 && (seen.empty() || seen[0] != "nothing"); ++i) seen = join(Hosts::apart(2), as_others);
+  for (int i = 0; i < 20 && (seen.empty() || seen[0] != "nothing"); ++i)
+    seen = join(Hosts::one_rank_per_host(2), as_others);
   for (const pid_t other : others) ::kill(other, SIGKILL);
   for (const pid_t other : others) ::waitpid(other, nullptr, 0);
   ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
@@ -119,7 +120,7 @@ TEST(ProbeNetwork, MeasuresNothing_WhenRanksAreStarved) {
 
 TEST(ProbeNetwork, MeasuresNothing_WhenARankDisablesIt) {
   const auto odd = [](Bootstrap& bootstrap, const Hosts& hosts) { return look(bootstrap, hosts, false); };
-  for (const std::string& said : join(Hosts::apart(3), odd)) EXPECT_EQ(said, "nothing");
+  for (const std::string& said : join(Hosts::one_rank_per_host(3), odd)) EXPECT_EQ(said, "nothing");
 }
 
 TEST(ProbeNetwork, FailsOnAllRanks_WhenRankDies) {
@@ -128,14 +129,14 @@ TEST(ProbeNetwork, FailsOnAllRanks_WhenRankDies) {
     if (!bootstrap.all_gather(std::as_writable_bytes(std::span(wants)), 8, watch()).ok()) return "no agreement";
     ::_exit(0);  // Peers wait for the first message of rank 1.
   };
-  const std::vector<std::string> said = join(Hosts::apart(4), odd);
+  const std::vector<std::string> said = join(Hosts::one_rank_per_host(4), odd);
   for (const Rank rank : {0U, 2U, 3U}) EXPECT_NE(said[rank].find("rank 1"), std::string::npos) << said[rank];
 }
 
 TEST(ProbeNetwork, SetsLinksOfCostModel) {
-  Hosts hosts = Hosts::apart(4);
+  Hosts hosts = Hosts::one_rank_per_host(4);
   const Machine unseen = machine_of(hosts);
-  hosts.measured(NetworkFigures{.message_us = 107, .rank_gbytes_per_s = 0.1, .host_gbytes_per_s = 0.2});
+  hosts.set_network(NetworkFigures{.message_us = 107, .rank_gbytes_per_s = 0.1, .host_gbytes_per_s = 0.2});
   const Hosts part = hosts.of({1, 3});
   for (const Hosts& each : {hosts, part}) {
     const Machine machine = machine_of(each);
@@ -151,9 +152,9 @@ TEST(ProbeNetwork, SetsLinksOfCostModel) {
 TEST(ProbeNetwork, IgnoresRatesLimitedByCpu) {
   const std::vector<Rank> host_of = {0, 1};
   Hosts hosts(host_of, {{.machine = 0, .cpus = 2}, {.machine = 0, .cpus = 2}});
-  hosts.measured(NetworkFigures{.message_us = 20, .rank_gbytes_per_s = 4, .host_gbytes_per_s = 4});
+  hosts.set_network(NetworkFigures{.message_us = 20, .rank_gbytes_per_s = 4, .host_gbytes_per_s = 4});
   EXPECT_EQ(machine_of(hosts).levels[1].member_gbytes_per_s, 0);
-  hosts.measured(NetworkFigures{.message_us = 20, .rank_gbytes_per_s = 0.125, .host_gbytes_per_s = 0.125});
+  hosts.set_network(NetworkFigures{.message_us = 20, .rank_gbytes_per_s = 0.125, .host_gbytes_per_s = 0.125});
   EXPECT_EQ(machine_of(hosts).levels[1].member_gbytes_per_s, 0.125);
 }
 

@@ -35,8 +35,10 @@ class Mapped {
 constexpr int kReadWrite = PROT_READ | PROT_WRITE;
 constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS;
 
-Status enroll(std::byte* memory, std::size_t pages) { return Regions::of_process().enroll(memory, pages * kPage); }
-Status withdraw(std::byte* memory) { return Regions::of_process().withdraw(memory); }
+Status register_memory(std::byte* memory, std::size_t pages) {
+  return Regions::of_process().register_memory(memory, pages * kPage);
+}
+Status deregister_memory(std::byte* memory) { return Regions::of_process().deregister_memory(memory); }
 
 // Registers an exit() handler before the process creates its first region, so that it runs after handlers of the
 // library. It must still be able to use and free regions.
@@ -62,12 +64,12 @@ TEST(Regions, AcceptAnonymousAndHeapMemory_KeepingContents) {
   auto* heap = static_cast<std::byte*>(std::aligned_alloc(kPage, 2 * kPage));
   for (std::byte* memory : {mapped.page(1), heap}) {
     std::memset(memory, 5, 2 * kPage);
-    const Status enrolled = enroll(memory, 2);
+    const Status enrolled = register_memory(memory, 2);
     ASSERT_TRUE(enrolled.ok()) << enrolled.message();
     EXPECT_EQ(memory[2 * kPage - 1], std::byte{5});
     EXPECT_TRUE(Regions::of_process().find(memory, 2 * kPage));
     memory[0] = std::byte{6};
-    EXPECT_TRUE(withdraw(memory).ok());
+    EXPECT_TRUE(deregister_memory(memory).ok());
     EXPECT_EQ(memory[0], std::byte{6});
     EXPECT_FALSE(Regions::of_process().find(memory, 1));
   }
@@ -94,7 +96,7 @@ TEST(Regions, RejectOtherKindsOfMemory) {
                {half.page(0), 2, "---p"},
                {gap.page(0), 2, "nothing mapped"}};
   for (const auto& [memory, pages, expected] : cases) {
-    const Status status = enroll(memory, pages);
+    const Status status = register_memory(memory, pages);
     EXPECT_EQ(status.code(), Code::unsupported) << expected;
     EXPECT_NE(status.message().find(expected), std::string::npos) << status.message();
   }
@@ -102,28 +104,30 @@ TEST(Regions, RejectOtherKindsOfMemory) {
   // Maps the gap again, so that the destructor of `gap` unmaps no other memory.
   EXPECT_EQ(::mmap(gap.page(1), kPage, PROT_NONE, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), gap.page(1));
   ::close(file);
-  EXPECT_NE(enroll(read_only.page(0), 1).message().find("is 'r--p': only private anonymous memory that may be written"),
+  EXPECT_NE(register_memory(read_only.page(0), 1)
+                .message()
+                .find("is 'r--p': only private anonymous memory that may be written"),
             std::string::npos);
 }
 
 TEST(Regions, NameFunctionThatReleasesMemory) {
   Regions& regions = Regions::of_process();
   const Mapped mapped(1, kReadWrite, kPrivate);
-  ASSERT_TRUE(enroll(mapped.page(0), 1).ok());
+  ASSERT_TRUE(register_memory(mapped.page(0), 1).ok());
   auto allocated = regions.allocate(1);
   ASSERT_TRUE(allocated.ok());
   const Status free = regions.free(mapped.page(0));
   EXPECT_NE(free.message().find("call tutti_mem_deregister"), std::string::npos) << free.message();
-  const Status withdrawn = regions.withdraw(allocated.value());
+  const Status withdrawn = regions.deregister_memory(allocated.value());
   EXPECT_NE(withdrawn.message().find("call tutti_mem_free"), std::string::npos) << withdrawn.message();
-  EXPECT_TRUE(withdraw(mapped.page(0)).ok());
+  EXPECT_TRUE(deregister_memory(mapped.page(0)).ok());
   EXPECT_TRUE(regions.free(allocated.value()).ok());
 }
 
 TEST(Regions, RejectSizesBeyondAddressSpace) {
   const std::uintptr_t last_page = ~std::uintptr_t{0} - (kPage - 1);
-  const Status refused[] = {Regions::of_process().enroll(reinterpret_cast<std::byte*>(last_page), kPage),
-                            Regions::of_process().enroll(reinterpret_cast<std::byte*>(kPage), last_page),
+  const Status refused[] = {Regions::of_process().register_memory(reinterpret_cast<std::byte*>(last_page), kPage),
+                            Regions::of_process().register_memory(reinterpret_cast<std::byte*>(kPage), last_page),
                             Regions::of_process().allocate(last_page).status(),
                             Regions::of_process().allocate(~std::size_t{0}).status()};
   for (const Status& status : refused) {
@@ -136,30 +140,30 @@ TEST(Regions, ReportMemoryUnmappedWhileRegistered) {
   for (const bool reused : {false, true}) {
     const Mapped mapped(3, kReadWrite, kPrivate);
     std::byte* memory = mapped.page(1);
-    ASSERT_TRUE(enroll(memory, 1).ok());
+    ASSERT_TRUE(register_memory(memory, 1).ok());
     ASSERT_EQ(::munmap(memory, kPage), 0);
     const int protection = reused ? kReadWrite : PROT_NONE;  // PROT_NONE keeps the addresses from being reused.
     ASSERT_EQ(::mmap(memory, kPage, protection, kPrivate | MAP_FIXED_NOREPLACE, -1, 0), memory);
     if (reused) *memory = std::byte{5};
-    const Status status = withdraw(memory);
+    const Status status = deregister_memory(memory);
     EXPECT_EQ(status.code(), Code::invalid_usage);
     EXPECT_NE(status.message().find("deregister before free() or munmap()"), std::string::npos) << status.message();
     if (!reused) continue;
     EXPECT_EQ(*memory, std::byte{5});  // Neither replaced nor unmapped.
-    EXPECT_TRUE(enroll(memory, 1).ok());
-    EXPECT_TRUE(withdraw(memory).ok());  // The first withdraw() has removed the region.
+    EXPECT_TRUE(register_memory(memory, 1).ok());
+    EXPECT_TRUE(deregister_memory(memory).ok());  // The first deregister_memory() has removed the region.
   }
 }
 
 TEST(Regions, RejectOverlap) {
   const Mapped mapped(4, kReadWrite, kPrivate);
-  ASSERT_TRUE(enroll(mapped.page(1), 2).ok());
-  EXPECT_EQ(enroll(mapped.page(0), 2).code(), Code::invalid_usage);  // Overlaps the beginning of the region.
-  EXPECT_EQ(enroll(mapped.page(0), 4).code(), Code::invalid_usage);  // Contains the region.
-  EXPECT_EQ(enroll(mapped.page(2), 2).code(), Code::invalid_usage);  // Overlaps the end of the region.
-  EXPECT_TRUE(enroll(mapped.page(0), 1).ok());                       // Adjacent to the region.
-  EXPECT_TRUE(withdraw(mapped.page(0)).ok());
-  EXPECT_TRUE(withdraw(mapped.page(1)).ok());
+  ASSERT_TRUE(register_memory(mapped.page(1), 2).ok());
+  EXPECT_EQ(register_memory(mapped.page(0), 2).code(), Code::invalid_usage);  // Overlaps the beginning of the region.
+  EXPECT_EQ(register_memory(mapped.page(0), 4).code(), Code::invalid_usage);  // Contains the region.
+  EXPECT_EQ(register_memory(mapped.page(2), 2).code(), Code::invalid_usage);  // Overlaps the end of the region.
+  EXPECT_TRUE(register_memory(mapped.page(0), 1).ok());                       // Adjacent to the region.
+  EXPECT_TRUE(deregister_memory(mapped.page(0)).ok());
+  EXPECT_TRUE(deregister_memory(mapped.page(1)).ok());
 }
 
 // Two threads register the same memory. Only one may succeed, since a second replacement of the pages would discard
@@ -171,13 +175,13 @@ TEST(Regions, AcceptMemoryOnce_FromConcurrentThreads) {
     std::atomic<int> ready = 0;
     const auto take = [&] {
       for (++ready; ready < 2;) std::this_thread::yield();
-      if (enroll(mapped.page(0), 16).ok()) ++taken;
+      if (register_memory(mapped.page(0), 16).ok()) ++taken;
     };
     std::thread other(take);
     take();
     other.join();
     ASSERT_EQ(taken, 1) << "attempt " << i;
-    ASSERT_TRUE(withdraw(mapped.page(0)).ok());
+    ASSERT_TRUE(deregister_memory(mapped.page(0)).ok());
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 class RemoteAccessTest : public testing::Test {
  protected:
   Board board_ = Board::create(2).value();
-  std::vector<Mesh> meshes_ = Mesh::within_process(Hosts::together(2)).value();
+  std::vector<Mesh> meshes_ = Mesh::within_process(Hosts::one_host(2)).value();
 };
 
 TEST_F(RemoteAccessTest, Fails_WhenCommunicatorHasFailed) {

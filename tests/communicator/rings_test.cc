@@ -162,7 +162,7 @@ Hosts on_reversed_gpus(const Topology& topology) {
       if (topology.nodes[gpu].index == index) set_gpu(locations[rank], topology.nodes[gpu].bus_id);
   }
   hosts.place(std::move(locations));
-  hosts.know(std::make_shared<const MergedTopology>(merger.take()));
+  hosts.set_topology(std::make_shared<const MergedTopology>(merger.take()));
   return hosts;
 }
 
@@ -199,7 +199,7 @@ TEST(RailMapping, IsKept_ForBlocksOfRanks) {
   const RankMapping dealt = rank_mapping_of(std::vector<Rank>{0, 1, 0, 1, 1, 0, 1});
   ASSERT_FALSE(dealt.order.empty());
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
-    ASSERT_TRUE(takes_blocks_along("hierarchical", collective));
+    ASSERT_TRUE(moves_blocks_with_ranks("hierarchical", collective));
     for (const bool in_place : {false, true}) {
       for (const RankMapping* rank_mapping : {&rails, &dealt}) {
         const Problem problem = {.collective = collective,
@@ -229,7 +229,7 @@ Hosts on_systems(const Topology& topology, Rank hosts, Rank gpus) {
   }
   Hosts made(host_of);
   made.place(std::move(locations));
-  made.know(std::make_shared<const MergedTopology>(merger.take()));
+  made.set_topology(std::make_shared<const MergedTopology>(merger.take()));
   return made;
 }
 
@@ -265,11 +265,11 @@ TEST(RailMapping, IsIdentity_WhenNoPortIsKnown) {
   const RankMapping rank_mapping = rail_rank_mapping(on_reversed_gpus(hybrid_cube_mesh()));
   EXPECT_EQ(rank_mapping.groups, (std::vector<Order>{{8, 8}}));
   EXPECT_TRUE(rank_mapping.order.empty());
-  EXPECT_TRUE(rail_rank_mapping(Hosts::together(4)).groups.empty());
+  EXPECT_TRUE(rail_rank_mapping(Hosts::one_host(4)).groups.empty());
 }
 
 TEST(RingMapping, IsIdentity_WhenTopologyIsUnknown) {
-  EXPECT_TRUE(ring_orders(Hosts::together(4), kMax).each.front().order.empty());
+  EXPECT_TRUE(ring_orders(Hosts::one_host(4), kMax).each.front().order.empty());
   Hosts hosts = on_crossed_gpus({0, 0, 0, 0});
   std::vector<Location> locations = hosts.locations();
   set_gpu(locations[2], "0000:ff:00.0");  // A GPU that is not in the topology.

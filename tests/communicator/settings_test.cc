@@ -44,14 +44,15 @@ TEST(Settings, IgnoreNcclOptions_ThatDoNotFit) {
 }
 
 TEST(Settings, ReportUnusedTuneFile_WhenNotAutotuning) {
-  EXPECT_EQ(idle_tuning(config_of({})), "");
-  EXPECT_EQ(idle_tuning(config_of({{"TUTTI_ALGORITHM", "ring"}})), "") << "nothing is set that could be idle";
-  EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}})),
+  EXPECT_EQ(ineffective_tuning(config_of({})), "");
+  EXPECT_EQ(ineffective_tuning(config_of({{"TUTTI_ALGORITHM", "ring"}})), "") << "nothing is set that could be idle";
+  EXPECT_EQ(ineffective_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}})),
             "TUTTI_TUNE_FILE has no effect: TUTTI_TUNE is 0 (autotuning needs 1 or exact)");
   for (const char* tune : {"1", "exact"}) {
-    EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}})), "");
-    EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}, {"TUTTI_DETERMINISTIC", "1"}})),
-              "TUTTI_TUNE and TUTTI_TUNE_FILE have no effect: TUTTI_DETERMINISTIC is 1");
+    EXPECT_EQ(ineffective_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}})), "");
+    EXPECT_EQ(
+        ineffective_tuning(config_of({{"TUTTI_TUNE_FILE", "f"}, {"TUTTI_TUNE", tune}, {"TUTTI_DETERMINISTIC", "1"}})),
+        "TUTTI_TUNE and TUTTI_TUNE_FILE have no effect: TUTTI_DETERMINISTIC is 1");
   }
 }
 
@@ -60,11 +61,11 @@ TEST(Settings, ReportUnusedAutotuning_WhenChoiceIsForced) {
                                                       {"TUTTI_TUNER_PLUGIN", "advice"}, {"NCCL_ALGO", "Ring"},
                                                       {"NCCL_PROTO", "Simple"},         {"TUTTI_DETERMINISTIC", "1"}};
   for (const auto& [name, value] : forcing) {
-    const std::string idle = idle_tuning(config_of({{"TUTTI_TUNE", "1"}, {name, value}}));
+    const std::string idle = ineffective_tuning(config_of({{"TUTTI_TUNE", "1"}, {name, value}}));
     EXPECT_EQ(idle.find("TUTTI_TUNE has no effect: " + name), 0U) << idle;
   }
-  EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE", "1"}, {"TUTTI_TUNER_PLUGIN", "none"}})), "");
-  EXPECT_EQ(idle_tuning(config_of({{"TUTTI_TUNE", "1"}, {"NCCL_PROTO", "LL128"}})), "") << "that is for GPUs";
+  EXPECT_EQ(ineffective_tuning(config_of({{"TUTTI_TUNE", "1"}, {"TUTTI_TUNER_PLUGIN", "none"}})), "");
+  EXPECT_EQ(ineffective_tuning(config_of({{"TUTTI_TUNE", "1"}, {"NCCL_PROTO", "LL128"}})), "") << "that is for GPUs";
 }
 
 int unused_files_reported = 0;

@@ -14,9 +14,9 @@
 #include "src/communicator/call/stream.h"
 #include "src/communicator/communicator.h"
 #include "src/communicator/control/board.h"
-#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/membership/control_plane.h"
 #include "src/executor/lane_operations.h"
-#include "tests/communicator/met_ranks.h"
+#include "tests/communicator/joined_ranks.h"
 #include "tests/communicator/random_pauses.h"
 
 namespace tutti::test {
@@ -71,7 +71,7 @@ TEST(SleepingWait, UsesLittleCpuTime_WithinHost) {
 }
 
 TEST(SleepingWait, UsesLittleCpuTime_BetweenHosts) {
-  auto made = Communicator::create_all(Hosts::apart(2), {});
+  auto made = Communicator::create_all(Hosts::one_rank_per_host(2), {});
   ASSERT_TRUE(made.ok());
   for (const Status& status : on_all(made.value(), reduce_small)) ASSERT_TRUE(status.ok());
   EXPECT_LT(cpu_share(made.value(), reduce_small), kMaxShare);
@@ -127,7 +127,7 @@ TEST(SleepingWait, EndsAtAbort) {
 }
 
 TEST(SleepingWait, EndsAtDeathOfPeer) {
-  std::vector<Mesh> meshes = Mesh::within_process(Hosts::together(2)).value();
+  std::vector<Mesh> meshes = Mesh::within_process(Hosts::one_host(2)).value();
   Communicator rank(std::make_shared<ControlPlane>(0, std::move(meshes[0]), Board::create(2).value(),
                                                    CommunicatorOptions(), Spread::one_process));
   std::thread dying([&] {

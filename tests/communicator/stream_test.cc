@@ -1,6 +1,6 @@
 // Streams that measure bandwidth along a ring. A stream ends where its sender ends it, and reads no data of the next
 // stream.
-#include "src/communicator/joining/stream.h"
+#include "src/communicator/joining/bandwidth_probe.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

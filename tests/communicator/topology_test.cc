@@ -11,7 +11,7 @@
 #include "src/communicator/communicator.h"
 #include "src/communicator/control/mesh.h"
 #include "src/topology/discover/file.h"
-#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/shared_unique_id.h"
 #include "tests/communicator/cases.h"
 
 namespace tutti::test {
@@ -78,7 +78,7 @@ TEST_F(TopologyFileOfRanks, DefinesNumaDomains) {
       domains += std::to_string(location.domain) + " ";
     CommunicatorOptions options = communicator.options();
     options.algorithm = "hierarchical";
-    options.force();
+    options.update_agreement_hash();
     std::int64_t wrong = -3;
     const Problem problem = {.ranks = communicator.ranks(), .groups = {}};
     const Status status = run_case(communicator, {problem, 5000}, options, wrong);

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "algorithms/catalogue.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/cases.h"
 
 namespace tutti::test {
@@ -198,7 +198,7 @@ TEST_P(Types, AreReducedCorrectly_WithEveryAlgorithm) {
           CommunicatorOptions options;
           options.algorithm = algorithm->name();
           if (!mapped) options.protocol = protocol;
-          options.force();
+          options.update_agreement_hash();
           ASSERT_NO_FATAL_FAILURE(run_pairs(problem, options));
         }
       }

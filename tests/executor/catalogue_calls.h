@@ -8,7 +8,7 @@
 #include "src/plan/lanes.h"
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/executor/threaded_ranks.h"
 
 namespace tutti::test {

@@ -4,7 +4,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/atomic.h"
-#include "src/executor/thread_block/correct.h"
+#include "src/executor/thread_block/residual.h"
 #include "tests/executor/device_fixture.h"
 #include "tests/executor/threaded_ranks.h"
 
@@ -243,12 +243,12 @@ TEST_P(DeviceTest, StartsOtherKernel_WhileThreadBlockWaits) {
   const AddressRecord& own = zero.call.exchange->records[0][1];  // Stored before the thread block waits.
   DeviceReach reach(device());
   const std::pmr::vector<KernelRounding> rounding(1, {}, &reach);
-  CorrectTask nothing;
+  ResidualTask nothing;
   nothing.rounding = rounding.data();
   nothing.compression = CompressionFormat::bf16;
   ASSERT_TRUE(calls_->launch({zero}, a_).ok());
   EXPECT_TRUE(comes_true([&] { return load_acquire(&own.sequence) == 1; }));
-  ASSERT_TRUE(device().correct(nothing, b_).ok());
+  ASSERT_TRUE(device().apply_residual(nothing, b_).ok());
   ASSERT_TRUE(calls_->launch({one}, b_).ok());
   expect_done(a_);
   expect_done(b_);

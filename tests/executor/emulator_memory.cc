@@ -58,7 +58,7 @@ void EmulatorMemory::free(std::byte* memory) {
 
 void EmulatorMemory::free_kept() {
   const std::lock_guard lock(mutex_);
-  for (std::byte* memory : kept_.give_up()) all_.erase(memory);
+  for (std::byte* memory : kept_.take_freeable()) all_.erase(memory);
 }
 
 std::optional<EmulatorMemory::Range> EmulatorMemory::find(const std::byte* memory, std::size_t bytes) const {

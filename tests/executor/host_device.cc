@@ -16,7 +16,7 @@
 
 #include "src/base/pages.h"
 #include "src/executor/thread_block/compressed_backend.h"
-#include "src/executor/thread_block/correct.h"
+#include "src/executor/thread_block/residual.h"
 #include "tests/executor/host_thread_block.h"
 
 namespace tutti::test {
@@ -182,7 +182,7 @@ Result<File> HostDevice::dma_buf_of(std::byte* memory, std::size_t bytes) {
   return made;
 }
 
-Status HostDevice::reach(const Device& peer) {
+Status HostDevice::enable_peer_access(const Device& peer) {
   if (&peer == this) return {};
   if (dynamic_cast<const HostDevice*>(&peer) != nullptr) return check_reach(peer.traits().ordinal);
   return unsupported(traits_.name + " does not reach " + peer.traits().name);
@@ -346,9 +346,9 @@ Status HostDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes,
   });
 }
 
-Status HostDevice::correct(const CorrectTask& task, DeviceStream stream) {
+Status HostDevice::apply_residual(const ResidualTask& task, DeviceStream stream) {
   return stream_of(stream).put([task, thread_count = options_.thread_count] {
-    for (std::uint32_t thread = 0; thread < thread_count; ++thread) tutti::correct(task, {thread, thread_count});
+    for (std::uint32_t thread = 0; thread < thread_count; ++thread) tutti::apply_residual(task, {thread, thread_count});
     return Status();
   });
 }

@@ -73,7 +73,7 @@ class HostDevice final : public Device {
   void unmap_host(const HostMemory& memory) override;
   Result<File> dma_buf_of(std::byte* memory, std::size_t bytes) override;
   DeviceDistance distance_to(const DeviceIdentity&) const override { return options_.distance; }
-  Status reach(const Device& peer) override;
+  Status enable_peer_access(const Device& peer) override;
   Result<std::byte*> allocate_shared(std::size_t bytes) override;
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file) override;
   Result<std::byte*> open(const DeviceShare& share, const File& file) override;
@@ -86,7 +86,7 @@ class HostDevice final : public Device {
   }
   Status launch(const DeviceLaunch& launch, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
-  Status correct(const CorrectTask& task, DeviceStream stream) override;
+  Status apply_residual(const ResidualTask& task, DeviceStream stream) override;
   Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
   Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
   Result<DeviceStream> make_queue() override { return make_stream(); }

@@ -87,7 +87,7 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
   launch_.peers = peers.data();
   lay_out();
   const std::uint64_t stage_bytes =
-      is_small(test_call_.protocol) ? slot_elements(test_call_) * test_call_.element_bytes : 0;
+      has_inline_flags(test_call_.protocol) ? slot_elements(test_call_) * test_call_.element_bytes : 0;
   const std::vector<std::byte> image =
       make_image(program(), launch_, straight_, plan_.problem.ranks, !records.empty(), stage_bytes);
   image_.assign(image.begin(), image.end());

@@ -36,8 +36,8 @@ TEST(SlotEncoder, StoresQuantizationError) {
     const std::vector<float> input = numbers(kCount, 1);
     std::vector<float> residual = numbers(kCount, 2), held(kCount), wanted(kCount), again(kCount);
     for (std::size_t i = 0; i < kCount; ++i) wanted[i] = input[i] + residual[i];
-    encoder.correct(reinterpret_cast<const std::byte*>(input.data()), kCount, residual.data(),
-                    reinterpret_cast<std::byte*>(held.data()), nullptr);
+    encoder.apply_residual(reinterpret_cast<const std::byte*>(input.data()), kCount, residual.data(),
+                           reinterpret_cast<std::byte*>(held.data()), nullptr);
     std::vector<std::byte> message = message_of(format, kCount);
     codec.encode(held.data(), kCount, message.data(), range_of(DataType::float32), nullptr);
     codec.decode(message.data(), kCount, again.data());
@@ -59,8 +59,8 @@ TEST(SlotEncoder, DoesNotDrift) {
   std::vector<float> residual(kCount, 0), held(kCount);
   std::vector<double> delivered(kCount, 0);
   for (int call = 0; call < kCalls; ++call) {
-    encoder.correct(reinterpret_cast<const std::byte*>(input.data()), kCount, residual.data(),
-                    reinterpret_cast<std::byte*>(held.data()), nullptr);
+    encoder.apply_residual(reinterpret_cast<const std::byte*>(input.data()), kCount, residual.data(),
+                           reinterpret_cast<std::byte*>(held.data()), nullptr);
     for (std::size_t i = 0; i < kCount; ++i) delivered[i] += held[i];
   }
   for (std::size_t i = 0; i < kCount; ++i) {
@@ -74,8 +74,8 @@ TEST(SlotEncoder, KeepsResidualFinite) {
     const SlotEncoder encoder(format, DataType::float32);
     std::vector<float> input = numbers(kCount, 4), residual(kCount, 0.25F), held(kCount);
     const auto correct = [&] {
-      encoder.correct(reinterpret_cast<const std::byte*>(input.data()), kCount, residual.data(),
-                      reinterpret_cast<std::byte*>(held.data()), nullptr);
+      encoder.apply_residual(reinterpret_cast<const std::byte*>(input.data()), kCount, residual.data(),
+                             reinterpret_cast<std::byte*>(held.data()), nullptr);
     };
     residual[9] = NAN;
     input[5] = INFINITY;

@@ -15,8 +15,8 @@ constexpr std::uint32_t kLl128 = 4;
 std::uint64_t slot_elements(const TestCall& test_call) {
   const std::uint64_t element = test_call.element_bytes;
   if (test_call.protocol == Protocol::simple) return kSimpleBytes / element;
-  if (test_call.protocol == Protocol::ll128) return ll128_capacity(kLl128 * kRowBytes) / element;
-  return (test_call.engine != nullptr ? words_capacity(kLl * kLineBytes) : kLl * kLineData) / element;
+  if (test_call.protocol == Protocol::ll128) return ll128_capacity(kLl128 * kLl128LineBytes) / element;
+  return (test_call.engine != nullptr ? ll_words_capacity(kLl * kLineBytes) : kLl * kLineData) / element;
 }
 
 LaneSpec spec_of(const LaneUse& use, Rank self, const TestCall& test_call, std::uint16_t channel) {
@@ -33,7 +33,7 @@ LaneSpec spec_of(const LaneUse& use, Rank self, const TestCall& test_call, std::
   spec.form = form;
   spec.channel = channel;
   spec.protocol = test_call.protocol;
-  spec.slot_bytes = is_small(test_call.protocol) ? kLl * kLineBytes : kSimpleBytes;
+  spec.slot_bytes = has_inline_flags(test_call.protocol) ? kLl * kLineBytes : kSimpleBytes;
   while ((1U << spec.slot_shift) < test_call.loop.slots) ++spec.slot_shift;
   return spec;
 }

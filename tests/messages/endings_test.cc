@@ -7,7 +7,7 @@
 #include <iterator>
 #include <thread>
 
-#include "tests/messages/party.h"
+#include "tests/messages/message_endpoints.h"
 
 namespace tutti::test {
 namespace {

@@ -6,8 +6,8 @@
 #include <random>
 #include <thread>
 
-#include "tests/base/slow_motion.h"
-#include "tests/messages/party.h"
+#include "tests/base/case_sampling.h"
+#include "tests/messages/message_endpoints.h"
 
 namespace tutti::test {
 namespace {

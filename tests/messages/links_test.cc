@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "src/base/log.h"
-#include "tests/messages/party.h"
+#include "tests/messages/message_endpoints.h"
 
 namespace tutti::test {
 namespace {
@@ -143,7 +143,7 @@ TEST(Link, WaitsForDescriptors_OfSender) {
 TEST(Link, WaitsForDescriptors_OfReceiver) {
   Party party(2);
   const LogLines lines("wait for connections, which are retried: accept a connection: Too many open files");
-  const Endpoint endpoint = party.endpoint_of(1);
+  const SocketAddress endpoint = party.endpoint_of(1);
   Socket socket = open_socket_for(endpoint).value();
   {
     const NoDescriptors none;

@@ -7,7 +7,7 @@
 # retransmissions all the time.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
-enter_stage "$@"
+enter_hosts_namespace "$@"
 fault="$1" tool=("${@:2}") bound_s=15  # The limits are 4 s; a loaded machine is slower.
 
 fail() {

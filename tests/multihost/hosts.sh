@@ -1,5 +1,5 @@
 # Emulated hosts for tests, made of namespaces. Each has its own network, name, processes, shared memory and /proc, and a link
-# to a common switch. Bash scripts source this file and first call `enter_stage "$@"`. Hosts end with the script, so no cleanup
+# to a common switch. Bash scripts source this file and first call `enter_hosts_namespace "$@"`. Hosts end with the script, so no cleanup
 # is needed, and several scripts can run at the same time.
 
 PATH="$PATH:/usr/sbin:/sbin"  # Location of ip and bridge, missing in the PATH of some users.
@@ -12,7 +12,7 @@ namespaces=(unshare --net --mount --pid --kill-child)
 declare -A running=()  # Ranks that have started and not ended.
 
 # Runs the script again in new namespaces, the stage, and returns only there. Exits with 77 if namespaces are not permitted.
-enter_stage() {
+enter_hosts_namespace() {
   if [ "${MULTIHOST_STAGE:-}" = entered ]; then
     unset MULTIHOST_STAGE
     mount -t tmpfs tmpfs /dev/shm  # Files of the stage; the hosts have their own /dev/shm.

@@ -3,7 +3,7 @@
 #   hosts_test.sh ipv4|ipv6
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
-enter_stage "$@"
+enter_hosts_namespace "$@"
 family="$1"
 
 fail() { echo "FAILED: $1" >&2; exit 1; }

@@ -30,7 +30,7 @@ done
 [ $# -gt 1 ] || refuse "no command after --"
 shift
 read_layout "$layout"
-enter_stage "${arguments[@]}"
+enter_hosts_namespace "${arguments[@]}"
 
 make_hosts "$layout" "$family"
 if [ -n "$congestion" ]; then

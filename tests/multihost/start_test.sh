@@ -3,7 +3,7 @@
 set -euo pipefail
 here="$(realpath "$(dirname "${BASH_SOURCE[0]}")")"
 source "$here/hosts.sh"
-enter_stage "$@"
+enter_hosts_namespace "$@"
 tool="$(realpath "$1")"
 said=/dev/shm/said
 unset TUTTI_RANK TUTTI_RANKS TUTTI_ROOT

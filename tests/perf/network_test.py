@@ -13,9 +13,9 @@ from unittest import mock
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "perf", "peers"))
 sys.dont_write_bytecode = True
-from network import field, limits, report, run, settings  # noqa: E402
+from network import libraries, limits, report, run, settings  # noqa: E402
 
-STAGE = os.path.join(ROOT, "perf", "peers", "network", "stage.sh")
+STAGE = os.path.join(ROOT, "perf", "peers", "network", "emulated_hosts.sh")
 AGENT = os.path.join(ROOT, "perf", "peers", "network", "agent.sh")
 KINDS = {"tutti": "tutti", "tutti ring": "tutti", "tutti hierarchical": "tutti",
          "tutti phases": "tutti", "installed": "default", "expert": "tuned"}
@@ -151,7 +151,7 @@ class Report(unittest.TestCase):
 
 class Launching(unittest.TestCase):
     def commands(self, stage, name):
-        one = next(one for one in field.competitors_on(stage) if one.name == name)
+        one = next(one for one in libraries.competitors_on(stage) if one.name == name)
         return [" ".join(command) for command in one.commands("", "DIRECTORY", stage.cores)]
 
     def test_assigns_ranks_to_hosts_in_order(self):
@@ -170,7 +170,7 @@ class Launching(unittest.TestCase):
 
     def test_stores_no_local_paths(self):
         stage = stage_of("2x1", (71, 72))
-        for one in field.competitors_on(stage):
+        for one in libraries.competitors_on(stage):
             self.assertNotIn(ROOT, " ".join(one.settings(stage.cores)["commands"]), one.name)
         self.assertIn(ROOT, self.commands(stage, "openmpi tcp")[0])  # The executed command needs the absolute path.
 

@@ -24,7 +24,7 @@ Outputs by_communicators(Communicators& ranks, Exact& exact, const TensorFormat&
   options.timeout_ms = 60'000;
   options.compression = name(tensor.format);
   options.algorithm = algorithm.name();
-  options.force();
+  options.update_agreement_hash();
   Outputs outputs = outputs_of(tensor.type);
   const std::vector<Status> statuses = on_all(ranks, [&](Communicator& communicator) {
     const Rank rank = communicator.rank();

@@ -92,7 +92,7 @@ struct CarrierPair {
   }
   // Connects a lane from writer to reader.
   void connect(std::uint32_t lane, std::uint32_t slot_bytes = kSlotBytes) {
-    auto landing = reader.carrier->land(lane, reader.add(lane, LaneEnd::reader, slot_bytes));
+    auto landing = reader.carrier->register_reader(lane, reader.add(lane, LaneEnd::reader, slot_bytes));
     ASSERT_TRUE(landing.ok()) << std::move(landing).status().message();
     const Status attached =
         writer.carrier->attach(lane, writer.add(lane, LaneEnd::writer, slot_bytes), landing.value());

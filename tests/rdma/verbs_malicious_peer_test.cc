@@ -31,7 +31,7 @@ TEST(VerbsCarrier, RejectsInvalidAddress) {
 
 TEST(VerbsCarrier, RejectsInvalidLanding) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
-  const auto landing = std::move(pair.reader.carrier->land(0, pair.reader.add(0, LaneEnd::reader))).value();
+  const auto landing = std::move(pair.reader.carrier->register_reader(0, pair.reader.add(0, LaneEnd::reader))).value();
   HalfLane& writing = pair.writer.add(0, LaneEnd::writer);
   EXPECT_FALSE(pair.writer.carrier->attach(0, writing, std::span(landing).first(landing.size() - 1)).ok());
   HalfLane& smaller = pair.writer.add(1, LaneEnd::writer, kSlotBytes / 2);
@@ -41,7 +41,7 @@ TEST(VerbsCarrier, RejectsInvalidLanding) {
 
 TEST(VerbsCarrier, ReportsRejectedWrite) {
   CarrierPair pair({"rxe0"}, {"rxe1"});
-  auto bytes = std::move(pair.reader.carrier->land(0, pair.reader.add(0, LaneEnd::reader))).value();
+  auto bytes = std::move(pair.reader.carrier->register_reader(0, pair.reader.add(0, LaneEnd::reader))).value();
   VerbsLanding landing;
   std::memcpy(&landing, bytes.data(), sizeof landing);
   landing.keys[0] ^= 0x5500;
@@ -67,7 +67,7 @@ class VerbsMaliciousPeer : public testing::Test {
     ours.queue_pairs[0] = connection_->address();
     EXPECT_TRUE(connection_->connect(theirs.queue_pairs[0]).ok());
     EXPECT_TRUE(end_.carrier->connect(std::as_bytes(std::span(&ours, 1))).ok());
-    EXPECT_TRUE(end_.carrier->land(0, end_.add(0, LaneEnd::reader, 128)).ok());
+    EXPECT_TRUE(end_.carrier->register_reader(0, end_.add(0, LaneEnd::reader, 128)).ok());
     right_.kind = RecordKind::eager;
     right_.head.bytes = 8;
   }

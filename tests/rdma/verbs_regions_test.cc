@@ -32,7 +32,7 @@ class TestRegion {
   const DeviceRegion& requested() const { return region_; }
   // Registers the memory with the carrier, and makes it inaccessible otherwise.
   LaneMemory reached_by(Carrier& carrier) {
-    auto reached = carrier.reach(region_);
+    auto reached = carrier.register_device_memory(region_);
     EXPECT_TRUE(reached.ok());
     how = reached.value().how;
     EXPECT_EQ(::mprotect(hidden_, kBytes, PROT_NONE), 0);
@@ -60,7 +60,7 @@ class VerbsDeviceMemory : public testing::TestWithParam<Order> {
     writer_slots_ = writer_.reached_by(*pair_.writer.carrier);
     reader_slots_ = reader_.reached_by(*pair_.reader.carrier);
     HalfLane& reading = pair_.reader.add_apart(kLane, LaneEnd::reader, reader_slots_);
-    const auto landing = pair_.reader.carrier->land(kLane, reading);
+    const auto landing = pair_.reader.carrier->register_reader(kLane, reading);
     EXPECT_TRUE(landing.ok());
     HalfLane& writing = pair_.writer.add_apart(kLane, LaneEnd::writer, writer_slots_);
     EXPECT_TRUE(pair_.writer.carrier->attach(kLane, writing, landing.value()).ok());
@@ -150,7 +150,7 @@ TEST_P(VerbsDeviceMemory, ForgetsLanes_WithMessagesBeingReadBack) {
 }
 
 // The lanes of a connection, and their memory, outlive the carrier.
-TEST_P(VerbsDeviceMemory, OutlivesItsEndpoint) {
+TEST_P(VerbsDeviceMemory, OutlivesItsCarrier) {
   pair_.writer.carrier = nullptr;
   pair_.reader.carrier = nullptr;
   EXPECT_NE(reader_slots_, nullptr);
@@ -170,7 +170,7 @@ TEST(VerbsDeviceRegistration, MayExistAtOneEndOnly) {
         reads ? pair.reader.add_apart(kLane, LaneEnd::reader, slots) : pair.reader.add(kLane, LaneEnd::reader);
     HalfLane& writing =
         reads ? pair.writer.add(kLane, LaneEnd::writer) : pair.writer.add_apart(kLane, LaneEnd::writer, slots);
-    const auto landing = pair.reader.carrier->land(kLane, reading);
+    const auto landing = pair.reader.carrier->register_reader(kLane, reading);
     ASSERT_TRUE(landing.ok() && pair.writer.carrier->attach(kLane, writing, landing.value()).ok());
     std::byte* from = slot_of(writing.view, 0);
     std::byte* to = slot_of(reading.view, 0);
@@ -192,7 +192,7 @@ TEST(VerbsDeviceRegistration, MayPrecedeConnection_WithFewerPorts) {
   const LaneMemory after = late.reached_by(*reader.carrier);
   std::uint32_t lane = kLane;
   for (const LaneMemory& slots : {before, after}) {
-    const auto landing = reader.carrier->land(lane, reader.add_apart(lane, LaneEnd::reader, slots));
+    const auto landing = reader.carrier->register_reader(lane, reader.add_apart(lane, LaneEnd::reader, slots));
     ASSERT_TRUE(landing.ok());
     ASSERT_TRUE(writer.carrier->attach(lane, writer.add(lane, LaneEnd::writer), landing.value()).ok());
     ASSERT_TRUE(writer.put(lane, 0, 4096).value());
@@ -211,11 +211,11 @@ TEST(VerbsDeviceRegistration, Fails_WhenMemoryIsInaccessible) {
   TestRegion region(Order::kept);
   DeviceRegion requested = region.requested();
   ASSERT_EQ(::mprotect(requested.memory.get(), kBytes, PROT_NONE), 0);
-  Status why = std::move(end.carrier->reach(requested)).status();
+  Status why = std::move(end.carrier->register_device_memory(requested)).status();
   for (const char* word : {"rxe0", "a device of a test", "by dma-buf: a test has none", "by its address: Bad address"})
     EXPECT_NE(why.message().find(word), std::string::npos) << word << " is not in: " << why.message();
   requested.kind = MemoryKind::cuda;
-  why = std::move(end.carrier->reach(requested)).status();
+  why = std::move(end.carrier->register_device_memory(requested)).status();
   EXPECT_NE(why.message().find("nvidia-peermem"), std::string::npos) << why.message();
 }
 
@@ -226,7 +226,7 @@ TEST(VerbsDeviceRegistration, FallsBackToAddress_WhenDmaBufIsRejected) {
   DeviceRegion requested = region.requested();
   const File no_dma_buf = std::move(Segment::create("tutti-test", kBytes).value().duplicate()).value();
   requested.dma_buf = no_dma_buf.get();
-  EXPECT_EQ(end.carrier->reach(requested).value().how, "rxe0 by its address");
+  EXPECT_EQ(end.carrier->register_device_memory(requested).value().how, "rxe0 by its address");
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "src/topology/discover/file.h"
-#include "src/topology/discover/here.h"
+#include "src/topology/discover/local_host.h"
 #include "src/topology/formats.h"
 #include "src/topology/presets.h"
 #include "tests/topology/recorded_machine.h"

@@ -9,14 +9,14 @@ namespace {
 
 struct Faulty {
   Fault writer = Fault::none, reader = Fault::none;
-  bool insists = true;
+  bool required = true;
 };
 
 class FaultyCarrier : public testing::Test {
  protected:
   void start(const Faulty& faults) {
     ends = std::make_unique<Connections>(std::make_unique<MemorySource>(faults.writer, faults.reader), Seal{},
-                                         faults.insists);
+                                         faults.required);
     out = ends->writing(lane_of(1, 4096));
     in = ends->reading(lane_of(1, 4096));
   }

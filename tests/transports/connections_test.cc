@@ -35,7 +35,7 @@ class ConnectionsWith : public testing::TestWithParam<Tested> {
     std::unique_ptr<Carrier> carrier;
     if (source) carrier = std::move(source->make()).value();
     return std::make_unique<TcpConnection>(std::move(socket), odd, odd ? "there" : "here",
-                                           Carriage{std::move(carrier), source != nullptr, ""}, seal());
+                                           CarrierOptions{std::move(carrier), source != nullptr, ""}, seal());
   }
   static void fill(LaneState& lane, std::uint32_t bytes = kSlotBytes) {
     while (slot_free(lane)) post(lane, message_of(lane.next, bytes));
@@ -304,7 +304,7 @@ TEST_P(ConnectionsOfProcessesWith, TolerateStoppedPeer) {
   while (slot_free(out)) post(out, message_of(out.next % 16, kSlotBytes));
   for (std::int64_t later = 0; later < 30; ++later) {  // Simulates that seconds pass.
     for (int i = 0; i < 50; ++i) connection->advance();
-    connection->look(now_ns() + later * 1'000'000'000);
+    connection->check_liveness(now_ns() + later * 1'000'000'000);
   }
   EXPECT_FALSE(connection->lost()) << connection->reason();
   ::kill(reader, SIGCONT);

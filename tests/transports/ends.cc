@@ -57,15 +57,15 @@ const std::vector<Tested>& connections_tested() {
 
 std::unique_ptr<Ends> shared_memory() { return std::make_unique<SharedMemory>(); }
 
-Connections::Connections(std::unique_ptr<CarrierSource> from, const Seal& seal, bool insists,
+Connections::Connections(std::unique_ptr<CarrierSource> from, const Seal& seal, bool required,
                          const std::string& instead)
     : source(std::move(from)) {
   auto sockets = loopback_pair();
   const auto make = [&](int end, Socket socket, const char* route) {
     std::unique_ptr<Carrier> carrier;
     if (source) carrier = std::move(source->make()).value();
-    Carriage carriage = {std::move(carrier), insists && source != nullptr, instead};
-    ends[end] = std::make_unique<TcpConnection>(std::move(socket), end == 1, route, std::move(carriage), seal);
+    CarrierOptions carrier_options = {std::move(carrier), required && source != nullptr, instead};
+    ends[end] = std::make_unique<TcpConnection>(std::move(socket), end == 1, route, std::move(carrier_options), seal);
   };
   make(0, std::move(sockets.first), "here");
   make(1, std::move(sockets.second), "there");

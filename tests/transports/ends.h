@@ -51,7 +51,7 @@ class Ends {
 // The ends of a TCP connection, optionally with a carrier.
 struct Connections : Ends {
   // Both carriers, if any, are created by `from`.
-  explicit Connections(std::unique_ptr<CarrierSource> from = nullptr, const Seal& seal = {}, bool insists = true,
+  explicit Connections(std::unique_ptr<CarrierSource> from = nullptr, const Seal& seal = {}, bool required = true,
                        const std::string& instead = "");
   LaneView open(int end, const LaneSpec& spec, LaneEnd which, std::uint32_t context) override;
   void advance(int end) override;

@@ -1,4 +1,4 @@
-// An endpoint within one process that implements carrier.h with plain memory. It can violate the contract on request
+// A carrier within one process that implements carrier.h with plain memory. It can violate the contract on request
 // (Fault).
 #pragma once
 
@@ -73,11 +73,11 @@ class MemoryCarrier : public Carrier {
   }
 
   Result<LaneMemory> allocate(std::size_t bytes) override { return HalfLane::allocate_shared(bytes); }
-  Result<RegisteredRegion> reach(const DeviceRegion& region) override {
-    if (fault_ == Fault::refuse_reach) return Carrier::reach(region);
+  Result<RegisteredRegion> register_device_memory(const DeviceRegion& region) override {
+    if (fault_ == Fault::refuse_reach) return Carrier::register_device_memory(region);
     return RegisteredRegion{region.memory, "memory"};
   }
-  Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
+  Result<std::vector<std::byte>> register_reader(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(pipe_->mutex);
     mine_.landed[lane] = {reading.memory.slots, reading.view};
     return std::vector<std::byte>(3, std::byte{1});

@@ -74,7 +74,7 @@ TEST_F(UcxCarriers, KeepMemoryOfLaneClosedTooEarly_UntilMessageArrives) {
     {
       const HalfLane reading = half(0, LaneEnd::reader);
       freed.emplace_back(reading.memory.slots);
-      const auto landing = ends_[0]->land(lane, reading);
+      const auto landing = ends_[0]->register_reader(lane, reading);
       ASSERT_TRUE(landing.ok());
       ASSERT_TRUE(ends_[1]->attach(lane, writing, landing.value()).ok());
       ASSERT_TRUE(ends_[1]->put({.lane = lane, .bytes = kSlotBytes}, slot_of(writing.view, 0)).ok());
@@ -98,7 +98,7 @@ TEST_F(UcxCarriers, SendEverything_BeforeWriterCompletes) {
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
     reading.push_back(half(0, LaneEnd::reader, kBytes));
     writing.push_back(half(1, LaneEnd::writer, kBytes));
-    const auto landing = ends_[0]->land(lane, reading.back());
+    const auto landing = ends_[0]->register_reader(lane, reading.back());
     ASSERT_TRUE(landing.ok());
     ASSERT_TRUE(ends_[1]->attach(lane, writing.back(), landing.value()).ok());
     for (std::uint64_t number = 0; number < HalfLane::kSlots; ++number) {
@@ -107,8 +107,8 @@ TEST_F(UcxCarriers, SendEverything_BeforeWriterCompletes) {
     }
   }
   const Deadline deadline = Deadline::after_ms(30'000);
-  while (!ends_[1]->passed_on() && !deadline.passed()) advance();
-  ASSERT_TRUE(ends_[1]->passed_on());
+  while (!ends_[1]->flushed() && !deadline.passed()) advance();
+  ASSERT_TRUE(ends_[1]->flushed());
   const auto all_arrived = [&] {
     for (std::uint32_t lane = 0; lane < kLanes; ++lane) {
       if (received_[0].arrived_[lane] < HalfLane::kSlots) return false;
@@ -124,7 +124,7 @@ TEST_F(UcxCarriers, CloseWithoutPeer) {
   std::weak_ptr<std::byte> freed;
   {
     const HalfLane reading = half(0, LaneEnd::reader);
-    const auto landing = ends_[0]->land(0, reading);
+    const auto landing = ends_[0]->register_reader(0, reading);
     ASSERT_TRUE(landing.ok());
     const HalfLane writing = half(1, LaneEnd::writer);
     freed = writing.memory.slots;
@@ -148,7 +148,7 @@ TEST(UcxSource, ClosesEndsTogether) {
     ASSERT_TRUE(others[i]->connect(ends[i]->address()).ok());
     const HalfLane reading = half_of(*others[i], LaneEnd::reader, kBytes);
     const HalfLane writing = half_of(*ends[i], LaneEnd::writer, kBytes);
-    const auto landing = others[i]->land(0, reading);
+    const auto landing = others[i]->register_reader(0, reading);
     ASSERT_TRUE(landing.ok());
     ASSERT_TRUE(ends[i]->attach(0, writing, landing.value()).ok());
     ASSERT_TRUE(ends[i]->put({.lane = 0, .bytes = kBytes}, slot_of(writing.view, 0)).ok());

@@ -21,14 +21,14 @@ struct Ranks {
   // Runs until the class has settled. Fails if ranks differ in the candidates or in the time of the result.
   void run(const Durations& durations) {
     while (!autotuners[0].settled()) {
-      ASSERT_LT(operations, autotuners[0].longest());
+      ASSERT_LT(operations, autotuners[0].max_operations());
       const std::size_t candidate = autotuners[0].next();
       std::size_t ended = 0;
       for (std::size_t rank = 0; rank < autotuners.size(); ++rank) {
         ASSERT_EQ(autotuners[rank].next(), candidate) << "rank " << rank << " in operation " << operations;
         const std::int64_t duration = durations(rank, candidate, operations);
         total_ns += duration;
-        ended += autotuners[rank].took(duration) ? 1 : 0;
+        ended += autotuners[rank].record(duration) ? 1 : 0;
       }
       tried.push_back(candidate);
       ++operations;
@@ -43,9 +43,9 @@ struct Ranks {
   }
 
   void conclude() {
-    std::vector<std::uint64_t> sums(autotuners[0].seen().size());
+    std::vector<std::uint64_t> sums(autotuners[0].measurements().size());
     for (const Autotuner& autotuner : autotuners) {
-      const std::vector<std::uint64_t> seen = autotuner.seen();
+      const std::vector<std::uint64_t> seen = autotuner.measurements();
       ASSERT_EQ(seen.size(), sums.size());
       for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += seen[i];
     }
@@ -93,7 +93,7 @@ TEST(Autotuner, SkipsCandidatesPredictedFarSlower) {
 TEST(Autotuner, SettlesAtOnce_WithOneCandidate) {
   EXPECT_TRUE(Autotuner(std::vector<double>{10}).settled());
   EXPECT_TRUE(Autotuner(std::vector<double>{10, 30}).settled());
-  EXPECT_EQ(Autotuner(std::vector<double>{10, 30}).longest(), 0U);
+  EXPECT_EQ(Autotuner(std::vector<double>{10, 30}).max_operations(), 0U);
 }
 
 TEST(Autotuner, StaysWithinBudget) {
@@ -287,7 +287,7 @@ TEST(Autotuner, SettlesOnGivenCandidate) {
   autotuner.settle(2);
   EXPECT_TRUE(autotuner.settled());
   EXPECT_EQ(autotuner.next(), 2U);
-  EXPECT_FALSE(autotuner.took(1000));
+  EXPECT_FALSE(autotuner.record(1000));
   EXPECT_EQ(autotuner.next(), 2U);
 }
 
@@ -304,12 +304,12 @@ TEST(Autotuner, IsDeterminedByOperationNumbers) {
         const Autotuner::Trial trial = autotuner.trial_at(operation);
         ASSERT_TRUE(trial.tried);
         ASSERT_EQ(trial.candidate, autotuner.next());
-        ended = trial.counts ? autotuner.took(trial.candidate == 2 ? 9'000 : 10'000) : autotuner.passed();
+        ended = trial.counts ? autotuner.record(trial.candidate == 2 ? 9'000 : 10'000) : autotuner.skip();
       }
       const Autotuner::Trial later = autotuner.trial_at(operation);
       EXPECT_FALSE(later.tried || later.counts);
       EXPECT_EQ(later.candidate, 0U);
-      autotuner.conclude(autotuner.seen(), 1);
+      autotuner.conclude(autotuner.measurements(), 1);
     }
     EXPECT_EQ(autotuner.next(), 2U);
     EXPECT_EQ(autotuner.measured_us()[2], 9) << "what does not count was not timed, and is not missed";
@@ -322,14 +322,14 @@ TEST(Autotuner, CanFollowResultsOfOtherRanks) {
   Autotuner first(predicted, autotuner_options_for_gpus(false)), follower = first;
   const auto run = [](Autotuner& autotuner, std::int64_t second_ns) {
     for (std::uint64_t operation = 0;; ++operation)
-      if (autotuner.took(autotuner.trial_at(operation).candidate == 1 ? second_ns : 10'000)) return;
+      if (autotuner.record(autotuner.trial_at(operation).candidate == 1 ? second_ns : 10'000)) return;
   };
   while (!first.settled()) {
     run(first, 9'000);
     run(follower, 30'000);
-    EXPECT_EQ(follower.seen().size(), first.seen().size());
-    EXPECT_LE(first.seen().size(), Autotuner::kMaxSeen);
-    first.conclude(first.seen(), 1);
+    EXPECT_EQ(follower.measurements().size(), first.measurements().size());
+    EXPECT_LE(first.measurements().size(), Autotuner::kMaxMeasurements);
+    first.conclude(first.measurements(), 1);
     follower.follow(first.outcome());
     for (std::uint64_t operation = 0; operation < 500; ++operation)
       ASSERT_EQ(follower.trial_at(operation).candidate, first.trial_at(operation).candidate);
@@ -348,10 +348,10 @@ TEST(Autotuner, IgnoresUntimedBursts) {
       for (std::uint64_t operation = 0;; ++operation) {
         const Autotuner::Trial trial = autotuner.trial_at(operation);
         const bool timed = trial.counts && (trial.candidate == 0 || any) && ++counted % 3 != 0;
-        const bool ended = timed ? autotuner.took(trial.candidate == 1 ? 9'000 : 10'000) : autotuner.passed();
+        const bool ended = timed ? autotuner.record(trial.candidate == 1 ? 9'000 : 10'000) : autotuner.skip();
         if (ended) break;
       }
-      autotuner.conclude(autotuner.seen(), 1);
+      autotuner.conclude(autotuner.measurements(), 1);
     }
     EXPECT_EQ(autotuner.next(), any ? 1U : 0U);
     EXPECT_EQ(autotuner.measured_us()[0], any ? 10 : 0);

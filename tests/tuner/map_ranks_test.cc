@@ -178,7 +178,7 @@ TEST(MapRanks, NeedsLittleStack) {
   NodeRings found;
   {
     const auto thread =
-        ServiceThread::start([&] { found = find_node_rings(rack, rack.all(NodeKind::gpu), usable_ports(rack)); });
+        LibraryThread::start([&] { found = find_node_rings(rack, rack.all(NodeKind::gpu), usable_ports(rack)); });
     ASSERT_TRUE(thread.ok());
   }
   EXPECT_EQ(found.each.size(), 18u);

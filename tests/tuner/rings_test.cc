@@ -20,15 +20,15 @@ using Random = std::mt19937;
 std::uint32_t below(Random& random, std::uint32_t end) { return static_cast<std::uint32_t>(random() % end); }
 
 // Adds a separate link in each direction between two vertices.
-void connect(RingQuestion& question, std::uint32_t a, std::uint32_t b, double rate) {
+void connect(RingSearchProblem& question, std::uint32_t a, std::uint32_t b, double rate) {
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
     question.uses[from * question.size() + to] = {{static_cast<std::uint32_t>(question.rates.size()), 1}};
     question.rates.push_back(rate);
   }
 }
 
-RingQuestion empty(std::uint32_t vertices, std::uint32_t gates = 0) {
-  RingQuestion question;
+RingSearchProblem empty(std::uint32_t vertices, std::uint32_t gates = 0) {
+  RingSearchProblem question;
   question.vertices = vertices;
   question.gates = gates;
   question.uses.resize(std::size_t{question.size()} * question.size());
@@ -36,8 +36,8 @@ RingQuestion empty(std::uint32_t vertices, std::uint32_t gates = 0) {
 }
 
 // Returns NVLinks of up to four bricks between some pairs, as in a mesh with missing links.
-RingQuestion mesh(std::uint32_t vertices, Random& random) {
-  RingQuestion question = empty(vertices);
+RingSearchProblem mesh(std::uint32_t vertices, Random& random) {
+  RingSearchProblem question = empty(vertices);
   for (std::uint32_t a = 0; a < vertices; ++a)
     for (std::uint32_t b = a + 1; b < vertices; ++b)
       if (const std::uint32_t bricks = below(random, 5); bricks > 0) connect(question, a, b, 25.0 * bricks);
@@ -45,8 +45,8 @@ RingQuestion mesh(std::uint32_t vertices, Random& random) {
 }
 
 // Returns a bus below each of two sockets, and a link between the sockets.
-RingQuestion buses(std::uint32_t vertices, Random& random) {
-  RingQuestion question = empty(vertices);
+RingSearchProblem buses(std::uint32_t vertices, Random& random) {
+  RingSearchProblem question = empty(vertices);
   const std::uint32_t socket_of = below(random, vertices) + 1;  // The first vertex of the second socket.
   const double bus = 10 + below(random, 3) * 10, between = 5 + below(random, 4) * 5;
   for (std::uint32_t i = 0; i < 2 * vertices + 2; ++i) question.rates.push_back(i < 2 * vertices ? bus : between);
@@ -62,12 +62,12 @@ RingQuestion buses(std::uint32_t vertices, Random& random) {
 }
 
 // Returns a question with buses for one number in three, and a mesh otherwise.
-RingQuestion random_question(int number, std::uint32_t vertices, Random& random) {
+RingSearchProblem random_question(int number, std::uint32_t vertices, Random& random) {
   return number % 3 == 0 ? buses(vertices, random) : mesh(vertices, random);
 }
 
 // Returns every ring that begins at vertex 0.
-std::vector<Ring> all_rings(const RingQuestion& question) {
+std::vector<Ring> all_rings(const RingSearchProblem& question) {
   std::vector<Ring> all;
   std::vector<std::uint32_t> order(question.vertices);
   std::iota(order.begin(), order.end(), 0U);
@@ -80,7 +80,7 @@ std::vector<Ring> all_rings(const RingQuestion& question) {
 // Searches the largest set of rings with a rate that fit together: tries each ring several times, in one order.
 class Packing {
  public:
-  Packing(const RingQuestion& question, std::vector<Ring> all, double rate, std::size_t most)
+  Packing(const RingSearchProblem& question, std::vector<Ring> all, double rate, std::size_t most)
       : question_(question), all_(std::move(all)), rate_(rate), max_(most) {}
   std::size_t pack() {
     go_on(0);
@@ -96,7 +96,7 @@ class Packing {
       taken_.pop_back();
     }
   }
-  const RingQuestion& question_;
+  const RingSearchProblem& question_;
   std::vector<Ring> all_;
   double rate_;
   std::size_t max_;
@@ -104,7 +104,7 @@ class Packing {
   std::size_t best_ = 0;
 };
 
-double best_sum(const RingQuestion& question) {
+double best_sum(const RingSearchProblem& question) {
   const std::vector<Ring> all = all_rings(question);
   std::set<double> rates;
   for (const double rate : question.rates)
@@ -120,7 +120,7 @@ double best_sum(const RingQuestion& question) {
   return best;
 }
 
-void expect_sound(const RingQuestion& question, const RingSet& found) {
+void expect_sound(const RingSearchProblem& question, const RingSet& found) {
   for (const Ring& ring : found.rings) {
     std::vector<std::uint32_t> sorted = ring.vertices;
     std::sort(sorted.begin(), sorted.end());
@@ -138,7 +138,7 @@ TEST(RingSearch, FindsOptimalSets) {
   Random random(seed);
   for (int i = 0; i < 500; ++i) {
     const std::uint32_t vertices = 2 + below(random, 4);
-    RingQuestion question = random_question(i, vertices, random);
+    RingSearchProblem question = random_question(i, vertices, random);
     question.max_rings = 4;
     const RingSet found = find_rings(question);
     ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
@@ -154,7 +154,7 @@ TEST(RingSearch, FindsWidestRing_OfEightVertices) {
   Random random(seed);
   for (int i = 0; i < 120; ++i) {
     const std::uint32_t vertices = 6 + below(random, 3);
-    RingQuestion question = random_question(i, vertices, random);
+    RingSearchProblem question = random_question(i, vertices, random);
     question.max_rings = 1;
     const RingSet found = find_rings(question);
     ASSERT_NO_FATAL_FAILURE(expect_sound(question, found));
@@ -167,7 +167,7 @@ TEST(RingSearch, FindsWidestRing_OfEightVertices) {
 // The links of a vertex have high total bandwidth, but each link has little. Searches with the rate of a single link
 // fail before their first step, and must count as a visit.
 TEST(RingSearch, CountsEachTriedRate) {
-  RingQuestion question = empty(30);
+  RingSearchProblem question = empty(30);
   for (std::uint32_t a = 0; a < 30; ++a)
     for (std::uint32_t b = a + 1; b < 30; ++b) connect(question, a, b, 1);
   for (std::uint32_t i = 0; i < 1'000; ++i) {
@@ -181,8 +181,8 @@ TEST(RingSearch, CountsEachTriedRate) {
 }
 
 // Each ring uses its own gate. The vertices have enough capacity for all rings.
-RingQuestion with_gates(std::uint32_t vertices, std::uint32_t gates) {
-  RingQuestion question = empty(vertices, gates);
+RingSearchProblem with_gates(std::uint32_t vertices, std::uint32_t gates) {
+  RingSearchProblem question = empty(vertices, gates);
   question.rates.assign(2 * question.size(), 1);  // Out of each, and into each.
   std::fill_n(question.rates.begin(), 2 * vertices, gates);
   for (std::uint32_t from = 0; from < question.size(); ++from)
@@ -194,10 +194,10 @@ RingQuestion with_gates(std::uint32_t vertices, std::uint32_t gates) {
 // The calling thread may have a small stack, like the library's threads. With the maximum of vertices and rings, a
 // search is thousands of steps deep.
 TEST(RingSearch, NeedsLittleStack) {
-  const RingQuestion question = with_gates(kMaxVertices, 28);
+  const RingSearchProblem question = with_gates(kMaxVertices, 28);
   RingSet found;
   {
-    const auto thread = ServiceThread::start([&] { found = find_rings(question); });
+    const auto thread = LibraryThread::start([&] { found = find_rings(question); });
     ASSERT_TRUE(thread.ok());
   }
   EXPECT_EQ(found.rings.size(), 28u);
@@ -206,7 +206,7 @@ TEST(RingSearch, NeedsLittleStack) {
 
 // Recursion is as deep as the number of rings, which is limited.
 TEST(RingSearch, LimitsNumberOfRings) {
-  RingQuestion question = with_gates(4, kMaxRings + 8);
+  RingSearchProblem question = with_gates(4, kMaxRings + 8);
   question.max_rings = kMaxRings + 8;
   EXPECT_EQ(find_rings(question).rings.size(), kMaxRings);
 }

@@ -61,7 +61,7 @@ StagingRing CallModel::ring() const {
 
 Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, const Problem& problem,
                                                  simulator::Limits limits) const {
-  const bool knows_hosts = wants_hosts(algorithm, problem.collective);
+  const bool knows_hosts = requires_hosts(algorithm, problem.collective);
   const simulator::Network& network = knows_hosts ? networks_.own : networks_.spread;
   limits.orders = orders_of(network, rings_, algorithm.name());
   return simulator::Simulation::make(network, costs_, algorithm, problem, limits);

@@ -17,7 +17,7 @@
 #include "src/bootstrap/address.h"
 #include "src/communicator/call/carriers.h"
 #include "src/communicator/device/listing.h"
-#include "src/communicator/joining/between_hosts.h"
+#include "src/communicator/joining/network_choice.h"
 #include "src/communicator/joining/own_host.h"
 #include "src/topology/discover/discover.h"
 #include "tools/tutti/command_line.h"
@@ -101,7 +101,7 @@ DoctorSection transports() {
   } else {
     section.lines.emplace_back("tcp", "off: " + std::move(address).status().message());
   }
-  for (const std::string& idle : idle_entries(config().socket_ifname))
+  for (const std::string& idle : unmatched_entries(config().socket_ifname))
     section.lines.emplace_back("tcp", "without " + idle);
   for (auto& [name, found] : describe_carriers())
     section.lines.emplace_back(name, found.ok() ? found.value() : "off: " + std::move(found).status().message());

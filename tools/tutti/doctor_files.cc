@@ -42,7 +42,7 @@ std::string useless_tune_file(std::vector<std::string>& warnings) {
   const Status found = check_tune_file(path);
   if (found.ok()) return "";
   const std::string why = "TUTTI_TUNE_FILE is not usable: " + found.message();
-  if (idle_tuning(config()).empty()) return why;
+  if (ineffective_tuning(config()).empty()) return why;
   warnings.push_back(why + "; autotuning is off, so it is not needed now");
   return "";
 }
@@ -76,7 +76,7 @@ void add_saved_results(DoctorReport& report) {
 }
 
 std::string useless_files(std::vector<std::string>& warnings) {
-  const std::string idle = idle_tuning(config());
+  const std::string idle = ineffective_tuning(config());
   if (!idle.empty()) warnings.push_back(idle);
   std::string all;
   for (const std::string& useless : {useless_tune_file(warnings), useless_plugin(), useless_dump()})

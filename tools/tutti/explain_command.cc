@@ -12,7 +12,7 @@
 #include "src/base/protocol.h"
 #include "src/bootstrap/peer_record.h"
 #include "src/communicator/call/forced.h"
-#include "src/communicator/joining/between_hosts.h"
+#include "src/communicator/joining/network_choice.h"
 #include "tools/tutti/command_line.h"
 #include "tools/tutti/commands.h"
 #include "tools/tutti/explain_forced.h"

@@ -63,7 +63,7 @@ bool is_of(const std::string& name, const RequestedMachine& requested, const Que
     return machine->ranks == query.problem.ranks && linked;
   }
   if (requested.cores > 0 && cores_of(machine->sharing, query.problem.ranks) != requested.cores) return false;
-  return machine->hosts == hosts_of(query) && (machine->carrier != "shm") == query.network;
+  return machine->hosts == hosts_of(query) && (machine->transport != "shm") == query.network;
 }
 
 Classes classes_of(const TuneCache::Machine& machine, const Query& query) {

@@ -122,8 +122,8 @@ std::string rounded(double value) {
 // Condition under which autotuning leaves its first choice.
 std::string switching_rule() {
   const AutotunerOptions terms;
-  return "the first choice is replaced only by one that is " + rounded(100 * (1 - terms.better)) +
-         " % faster in total and faster in " + rounded(100 * terms.oftener) + " % of the rounds";
+  return "the first choice is replaced only by one that is " + rounded(100 * (1 - terms.min_improvement)) +
+         " % faster in total and faster in " + rounded(100 * terms.min_win_share) + " % of the rounds";
 }
 
 // "measured 1.50 us; two_shot/Simple 9.50 us": times of the saved choice and of the others.

@@ -8,7 +8,8 @@
 
 namespace tutti::tool {
 
-// Keys of options. A name means the same in all commands that have it.
+// Keys of options. A name means the same in all commands that have it, except --bytes: a block in explain, the larger
+// buffer in simulate.
 enum Option {
   kAccumulate,
   kAlgorithm,

@@ -45,7 +45,7 @@ void print_ring(const std::vector<Plan>& plans) {
 }
 
 Status check_groups(const Algorithm& algorithm, const Problem& problem) {
-  if (!problem.groups.empty() || !wants_hosts(algorithm, problem.collective)) return {};
+  if (!problem.groups.empty() || !requires_hosts(algorithm, problem.collective)) return {};
   return invalid_argument(std::string(algorithm.name()) +
                           " works across hosts: give --groups, the ranks of each host, such as 3+5 or 2x4");
 }

@@ -41,7 +41,7 @@ bool is_of_port(const std::string& link, const Topology& host) {
 Status check_within_a_box(const SimulateRequest& request, const simulator::Network& network) {
   if (has_network(network)) return {};
   const char* const words = " applies to the network between hosts: add --hosts";
-  if (!request.between_hosts.empty()) return invalid_argument(request.between_hosts + words);
+  if (!request.network_choice.empty()) return invalid_argument(request.network_choice + words);
   for (const simulator::Fault& fault : request.cluster.faults)
     if (is_of_port(fault.link, network.cluster().host))
       return invalid_argument((fault.rate == 0 ? "--fail " : "--slow ") + fault.link + words);

@@ -140,7 +140,7 @@ class Simulations {
       }
       runs.push_back({std::string(candidate.shown), call, std::move(outcome).value(), seconds.count()});
       runs.back().outcome.notes.insert(runs.back().outcome.notes.begin(), notes_.begin(), notes_.end());
-      if (!model_.note().empty() && !wants_hosts(*candidate.algorithm, request_.collective))
+      if (!model_.note().empty() && !requires_hosts(*candidate.algorithm, request_.collective))
         runs.back().outcome.notes.push_back(model_.note());
       if (request_.like_nccl && request_.algorithm.empty())
         runs.back().outcome.notes.push_back(

@@ -142,7 +142,7 @@ Result<SimulateRequest> parse_simulate(int argc, char** argv) {
   for (const auto& [option, title] :
        {std::pair(kRails, "--rails"), std::pair(kTiers, "--tiers"), std::pair(kHostsPerLeaf, "--hosts-per-leaf"),
         std::pair(kOversubscription, "--oversubscription")})
-    if (given.has(option)) request.between_hosts = title;
+    if (given.has(option)) request.network_choice = title;
   TUTTI_CHECK_OK(check(request, given));
   if (request.like_nccl && given.has(kKernels))
     return invalid_argument("--like nccl uses the kernels of NCCL; omit --kernels");

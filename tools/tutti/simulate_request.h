@@ -38,7 +38,7 @@ struct SimulateRequest {
   std::uint32_t rings = kMaxRingOrders;
   bool asks_for_rings = false;
   std::string trace;
-  std::string between_hosts;  // A given option that applies to the network between hosts; empty: none.
+  std::string network_choice;  // A given option that applies to the network between hosts; empty: none.
   bool json = false;
 };
 

@@ -48,7 +48,7 @@ struct Tally {
 // Returns the layouts to verify: several shapes of hosts if the algorithm works across hosts and the user named no
 // layout.
 std::vector<Groups> groups_of(const Task& task) {
-  if (task.groups.empty() && wants_hosts(*task.algorithm, task.collective)) return host_shapes(task.ranks);
+  if (task.groups.empty() && requires_hosts(*task.algorithm, task.collective)) return host_shapes(task.ranks);
   return {task.groups};
 }
 
@@ -154,7 +154,7 @@ void print_remarks(const Request& request, const std::vector<Row>& rows) {
   bool over_hosts = false;
   std::string unproved;
   for (const auto& [task, tally] : rows) {
-    over_hosts = over_hosts || wants_hosts(*task.algorithm, task.collective);
+    over_hosts = over_hosts || requires_hosts(*task.algorithm, task.collective);
     if (tally.problems > 0) continue;
     unproved.append(unproved.empty() ? "" : ", ").append(name(task.collective)).append(" ");
     unproved.append(task.algorithm->name());
@@ -179,7 +179,7 @@ void print_skipped(const std::vector<Task>& tasks, const std::vector<Tally>& tal
 
 Status nothing_proved(const Task& first) {
   const Problem problem{first.collective, first.ranks, 0, false, first.groups};
-  const bool over_hosts = wants_hosts(*first.algorithm, first.collective);
+  const bool over_hosts = requires_hosts(*first.algorithm, first.collective);
   return unsupported(
       "no plan was verified: " + std::string(first.algorithm->name()) + " does not support " + describe(problem) +
       (over_hosts ? "; it works across hosts: give more --ranks, or --groups of two hosts or more, such as "

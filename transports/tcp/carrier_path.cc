@@ -16,7 +16,7 @@ constexpr std::int64_t kWordsWaitMs = 100;
 // ---- Agreeing ----
 
 // Queues the first frame, which offers a carrier or none.
-void TcpConnection::introduce() {
+void TcpConnection::send_carrier_offer() {
   std::vector<std::byte> payload;
   if (carrier_) {
     const std::string name = carrier_->name();
@@ -39,7 +39,7 @@ Status TcpConnection::handle_carrier_offer(const TcpFrameHeader& header, const s
   const std::string name(reinterpret_cast<const char*>(payload), static_cast<std::size_t>(zero - payload));
   if (zero == end || name != carrier_->name()) {
     const std::string theirs = name.empty() || zero == end ? "nothing but tcp" : name;
-    if (insists_) {
+    if (requires_carrier_) {
       broken_ = unsupported(advised("this end is to use " + carrier_->describe() + ", and the other has " + theirs));
     } else {
       set_data_path(DataPath::tcp);
@@ -49,7 +49,7 @@ Status TcpConnection::handle_carrier_offer(const TcpFrameHeader& header, const s
   Status connected = carrier_->connect({zero + 1, end});
   reaches_ = connected.ok();
   notify(TcpFrameKind::settled, 0, 0, {}, reaches_ ? 1 : 0);
-  if (!reaches_ && insists_) broken_ = Status(connected.code(), advised(connected.message()));
+  if (!reaches_ && requires_carrier_) broken_ = Status(connected.code(), advised(connected.message()));
   return {};
 }
 
@@ -57,13 +57,13 @@ Status TcpConnection::choose_data_path(bool other_reaches) {
   if (!met_ || data_path_ != DataPath::open)
     return remote_error("the peer switched to a transport that was not offered");
   if (broken_) return {};  // No data may leave by TCP meanwhile.
-  if (!other_reaches && insists_) {
+  if (!other_reaches && requires_carrier_) {
     broken_ = unsupported(advised("the other end cannot reach " + carrier_->describe() + "; see its error"));
     return {};
   }
   set_data_path(reaches_ && other_reaches ? DataPath::carrier : DataPath::tcp);
   if (data_path_ != DataPath::carrier) return {};
-  for (const auto& [number, half] : lanes_.reading()) TUTTI_CHECK_OK(land(number, *half));
+  for (const auto& [number, half] : lanes_.reading()) TUTTI_CHECK_OK(register_reader(number, *half));
   return {};
 }
 
@@ -73,8 +73,8 @@ void TcpConnection::set_data_path(DataPath data_path) {
   for (const auto& [number, half] : lanes_.writing()) half->ready = data_path == DataPath::tcp;
 }
 
-Status TcpConnection::land(std::uint32_t number, HalfLane& reading) {
-  std::vector<std::byte> landing = TUTTI_TRY(carrier_->land(number, reading));
+Status TcpConnection::register_reader(std::uint32_t number, HalfLane& reading) {
+  std::vector<std::byte> landing = TUTTI_TRY(carrier_->register_reader(number, reading));
   notify(TcpFrameKind::landing, reading.context, number, std::move(landing));
   return {};
 }

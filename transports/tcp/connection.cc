@@ -33,20 +33,21 @@ void keep_alive(const Socket& socket) {
 
 }  // namespace
 
-TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage, const Seal& seal)
+TcpConnection::TcpConnection(Socket socket, bool odd, std::string route, CarrierOptions carrier_options,
+                             const Seal& seal)
     : stream_(std::move(socket), seal, odd),
       route_(std::move(route)),
       next_context_(odd ? 1 : 2),
-      insists_(carriage.insists),
-      instead_(std::move(carriage.instead)),
+      requires_carrier_(carrier_options.required),
+      instead_(std::move(carrier_options.instead)),
       lanes_([this](std::size_t bytes) -> Result<LaneMemory> {
         if (carrier_) return carrier_->allocate(bytes);
         return HalfLane::allocate(bytes);
       }),
-      carrier_(std::move(carriage.carrier)) {
+      carrier_(std::move(carrier_options.carrier)) {
   keep_alive(stream_.socket());
   outgoing_.reserve(kMaxOutgoing);
-  introduce();
+  send_carrier_offer();
 }
 
 TcpConnection::~TcpConnection() {
@@ -85,11 +86,11 @@ void TcpConnection::attach_memory(std::uint32_t context, LaneRegion region) {
   lanes_.attach_memory(context, std::move(region));
 }
 
-Result<RegisteredRegion> TcpConnection::reach(const DeviceRegion& region) {
+Result<RegisteredRegion> TcpConnection::register_device_memory(const DeviceRegion& region) {
   const std::lock_guard lock(mutex_);
-  if (!carrier_ || (data_path_ != DataPath::carrier && !insists_))
+  if (!carrier_ || (data_path_ != DataPath::carrier && !requires_carrier_))
     return unsupported("tcp copies what it sends and receives, which takes memory of the host");
-  return carrier_->reach(region);
+  return carrier_->register_device_memory(region);
 }
 
 // Copies messages that are being sent directly from slots.
@@ -235,7 +236,7 @@ bool TcpConnection::has_unsent(std::uint32_t context) const {
     return lane.half->context == context && lane.half->send_all;
   };
   if (std::any_of(reading.begin(), reading.end(), owes)) return true;
-  if (data_path_ == DataPath::carrier && !carrier_->passed_on()) return true;
+  if (data_path_ == DataPath::carrier && !carrier_->flushed()) return true;
   return std::any_of(writing.begin(), writing.end(), [&](const LaneTable::Numbered& lane) {
     const HalfLane& half = *lane.half;
     if (half.context != context) return false;
@@ -277,7 +278,7 @@ std::string TcpConnection::reason() {
 }
 
 // TCP_USER_TIMEOUT cannot do this: it also ends a connection whose peer is alive and does not read for a while.
-void TcpConnection::look(std::int64_t now_ns) {
+void TcpConnection::check_liveness(std::int64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock || lost() || now_ns - looked_ns_ < kLookNs) return;
   looked_ns_ = now_ns;

@@ -32,11 +32,11 @@ namespace tutti {
 using Note = std::vector<std::byte>;
 
 // Carrier that a connection may use for messages.
-struct Carriage {
+struct CarrierOptions {
   // Used if the other end has a carrier of the same kind and each end reaches the other.
   std::unique_ptr<Carrier> carrier;
-  bool insists = false;  // True: without the carrier the connection is lost. False: messages use TCP then.
-  std::string instead;   // Advice for the error message if the carrier fails before it has received a message.
+  bool required = false;  // True: without the carrier the connection is lost. False: messages use TCP then.
+  std::string instead;    // Advice for the error message if the carrier fails before it has received a message.
 };
 
 // All functions are thread-safe.
@@ -44,7 +44,7 @@ class TcpConnection : private CarrierEvents {
  public:
   // `socket`: connected. `odd`: true at exactly one of the two ends. `route`: for error messages, as in "10.0.0.1:40001
   // -> 10.0.0.2:4711". `seal`: protection of the TCP data; it does not cover the carrier.
-  TcpConnection(Socket socket, bool odd, std::string route, Carriage carriage = {}, const Seal& seal = {});
+  TcpConnection(Socket socket, bool odd, std::string route, CarrierOptions carrier_options = {}, const Seal& seal = {});
   // Calls finish() for this connection alone, unless finish() was called before.
   ~TcpConnection();
   // Sends pending data, shuts down the sending side, and waits until the kernels of all peers have acknowledged all
@@ -60,9 +60,9 @@ class TcpConnection : private CarrierEvents {
   // communicator's lanes in `region`. Call attach_memory() before either end opens one of these lanes.
   Result<LaneMemory> allocate(std::size_t bytes);
   void attach_memory(std::uint32_t context, LaneRegion region);
-  // Registers device memory with the carrier, so that it may hold slots; see Carrier::reach(). Fails if messages use
-  // TCP, or if the data path is not chosen yet and the carrier is optional.
-  Result<RegisteredRegion> reach(const DeviceRegion& region);
+  // Registers device memory with the carrier, so that it may hold slots; see Carrier::register_device_memory(). Fails
+  // if messages use TCP, or if the data path is not chosen yet and the carrier is optional.
+  Result<RegisteredRegion> register_device_memory(const DeviceRegion& region);
   // Ends a communicator at this end: removes its lanes and unread notes. Messages and notes that are not drained() may
   // be lost.
   void close(std::uint32_t context);
@@ -99,7 +99,7 @@ class TcpConnection : private CarrierEvents {
 
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   // Checks, at most every 200 ms, that the peer's host still acknowledges data. Otherwise marks the connection as lost.
-  void look(std::int64_t now_ns);
+  void check_liveness(std::int64_t now_ns);
   // Returns the error that ended the connection, with the route.
   std::string reason();
   const std::string& route() const { return route_; }
@@ -151,11 +151,11 @@ class TcpConnection : private CarrierEvents {
   void reap_closed_lanes();
 
   // Functions of the carrier.
-  void introduce();
+  void send_carrier_offer();
   Status handle_carrier_offer(const TcpFrameHeader& header, const std::byte* payload);
   Status choose_data_path(bool other_reaches);
   void set_data_path(DataPath data_path);
-  Status land(std::uint32_t number, HalfLane& reading);
+  Status register_reader(std::uint32_t number, HalfLane& reading);
   Status accept_landing(const TcpFrameHeader& header, const std::byte* payload);
   Status move_by_carrier();
   std::string advised(const std::string& why) const;
@@ -176,7 +176,7 @@ class TcpConnection : private CarrierEvents {
   bool finished_ = false;    // finish() has returned.
   std::uint64_t moves_ = 0;  // Number of transfers in both directions, whatever their size.
 
-  bool insists_ = false;
+  bool requires_carrier_ = false;
   std::string instead_;
   bool carried_ = false;  // A message or credit has arrived by the carrier, so the carrier works.
   DataPath data_path_ = DataPath::open;

@@ -119,7 +119,7 @@ Status TcpConnection::accept_lane(const TcpFrameHeader& header, const std::byte*
   std::memcpy(&spec, payload, sizeof spec);
   HalfLane* half = TUTTI_TRY(lanes_.accept(header.lane, header.context, spec));
   if (half == nullptr || data_path_ != DataPath::carrier) return {};
-  return land(header.lane, *half);
+  return register_reader(header.lane, *half);
 }
 
 Status TcpConnection::begin_message(const TcpFrameHeader& header) {

@@ -12,12 +12,13 @@ namespace tutti {
 
 Result<std::unique_ptr<UcxEnd>> UcxEnd::make(UcxEngine& engine, std::uint64_t token) {
   std::unique_ptr<UcxEnd> end(new UcxEnd(engine, token));
-  end->bell_ = File(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  end->both_ = File(::epoll_create1(EPOLL_CLOEXEC));
-  if (!end->bell_ || !end->both_) return system_error("make a descriptor for UCX (raise the limit with ulimit -n)");
-  for (const int descriptor : {engine.descriptor(), end->bell_.get()}) {
+  end->own_event_ = File(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  end->epoll_ = File(::epoll_create1(EPOLL_CLOEXEC));
+  if (!end->own_event_ || !end->epoll_)
+    return system_error("make a descriptor for UCX (raise the limit with ulimit -n)");
+  for (const int descriptor : {engine.descriptor(), end->own_event_.get()}) {
     epoll_event readable = {.events = EPOLLIN, .data = {}};
-    if (::epoll_ctl(end->both_.get(), EPOLL_CTL_ADD, descriptor, &readable) != 0)
+    if (::epoll_ctl(end->epoll_.get(), EPOLL_CTL_ADD, descriptor, &readable) != 0)
       return system_error("poll UCX events");
   }
   return end;
@@ -43,7 +44,7 @@ Status UcxEnd::connect(std::span<const std::byte> address) {
     return remote_error("the peer runs another version of tutti (UCX address version " + std::to_string(head.version) +
                         ")");
   if (endpoint_ != nullptr) return internal_error("two addresses for one end of UCX");
-  theirs_ = head.token;
+  peer_token_ = head.token;
   // UCX requires alignment.
   std::vector<std::uint64_t> aligned((head.bytes + 7) / 8);
   std::memcpy(aligned.data(), address.data() + sizeof head, head.bytes);
@@ -56,7 +57,7 @@ Status UcxEnd::connect(std::span<const std::byte> address) {
   how.err_handler.cb = [](void* end, ucp_ep_h, ucs_status_t status) {
     static_cast<UcxEnd*>(end)->fail(explain_ucx(status));
   };
-  const UcxWords words;
+  const UcxLogScope log_scope;
   const ucs_status_t status = ucx().ep_create(engine_.worker(), &how, &endpoint_);
   if (status == UCS_OK) return {};
   endpoint_ = nullptr;
@@ -66,16 +67,16 @@ Status UcxEnd::connect(std::span<const std::byte> address) {
 
 void UcxEnd::fail(const std::string& why) {
   if (error_.empty()) error_ = "UCX: " + why;
-  ring();
+  signal_event();
 }
 
 // ---- Reporting to the connection ----
 
 Status UcxEnd::notify(CarrierEvents& events) {
   armed_ = false;
-  if (std::exchange(rung_, false)) {
+  if (std::exchange(signalled_, false)) {
     std::uint64_t rings = 0;
-    (void)!::read(bell_.get(), &rings, sizeof rings);
+    (void)!::read(own_event_.get(), &rings, sizeof rings);
   }
   for (Reading* lane : arrived_) {
     lane->has_notifications = false;
@@ -111,27 +112,27 @@ bool UcxEnd::arm() {
 }
 
 // Wakes a thread that waits for this end, after another thread has received its data.
-void UcxEnd::ring() {
+void UcxEnd::signal_event() {
   if (!std::exchange(armed_, false)) return;
   const std::uint64_t once = 1;
-  rung_ = ::write(bell_.get(), &once, sizeof once) == sizeof once;
+  signalled_ = ::write(own_event_.get(), &once, sizeof once) == sizeof once;
 }
 
 // ---- Closing ----
 
-bool UcxEnd::send_answer() {
-  return !error_.empty() || endpoint_ == nullptr || send_word(answer_, {.kind = UcxWordKind::answer});
+bool UcxEnd::send_pong() {
+  return !error_.empty() || endpoint_ == nullptr || send_control(pong_, {.kind = UcxControlKind::pong});
 }
 
-bool UcxEnd::may_part() {
+bool UcxEnd::can_close() {
   if (endpoint_ == nullptr || !error_.empty()) return true;
   pass_on();
-  if (!passed_on()) return false;
-  if (parts_) return true;
-  if (count_received_ == count_put_ || alone_) {
-    parts_ = send_word(goodbye_, {.kind = UcxWordKind::farewell});
+  if (!flushed()) return false;
+  if (closing_) return true;
+  if (count_received_ == count_put_ || peer_closed_) {
+    closing_ = send_control(goodbye_, {.kind = UcxControlKind::goodbye});
   } else if (!requested_) {
-    requested_ = send_word(question_, {.kind = UcxWordKind::question});
+    requested_ = send_control(ping_, {.kind = UcxControlKind::ping});
   }
   return false;
 }
@@ -142,16 +143,16 @@ void UcxEnd::close() {
   ucp_request_param_t how = {};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = UCP_EP_CLOSE_FLAG_FORCE;
-  const UcxWords words;
-  closing_ = ucx().ep_close_nbx(endpoint_, &how);
-  if (UCS_PTR_IS_PTR(closing_)) return;
-  closing_ = nullptr;
+  const UcxLogScope log_scope;
+  close_request_ = ucx().ep_close_nbx(endpoint_, &how);
+  if (UCS_PTR_IS_PTR(close_request_)) return;
+  close_request_ = nullptr;
   endpoint_ = nullptr;
 }
 
 bool UcxEnd::closed() {
-  if (closing_ != nullptr && ucx().request_check_status(closing_) != UCS_INPROGRESS) {
-    ucx().request_free(std::exchange(closing_, nullptr));
+  if (close_request_ != nullptr && ucx().request_check_status(close_request_) != UCS_INPROGRESS) {
+    ucx().request_free(std::exchange(close_request_, nullptr));
     endpoint_ = nullptr;
   }
   return endpoint_ == nullptr && busy_ == 0 && !passing_;
@@ -159,7 +160,7 @@ bool UcxEnd::closed() {
 
 // ---- Lanes ----
 
-UcxLanding UcxEnd::land(std::uint32_t number, const HalfLane& half) {
+UcxLanding UcxEnd::register_reader(std::uint32_t number, const HalfLane& half) {
   const UcxEngine::Registered slots = engine_.registered(half.memory.slots);
   Reading& lane = reading_[number];
   lane.end = this;
@@ -207,8 +208,8 @@ std::vector<LaneMemory> UcxEnd::forget(std::uint32_t number, LaneEnd which) {
   if (found == reading_.end()) return freed;
   std::erase(arrived_, &found->second);
   found->second.forgotten = true;
-  fading_.push_back(reading_.extract(found));
-  std::erase_if(fading_, [&freed](auto& lane) {
+  closing_lanes_.push_back(reading_.extract(found));
+  std::erase_if(closing_lanes_, [&freed](auto& lane) {
     if (lane.mapped().busy()) return false;
     freed.push_back(std::move(lane.mapped().memory));
     return true;

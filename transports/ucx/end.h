@@ -32,7 +32,7 @@ class UcxEnd {
   std::vector<std::byte> address() const;
   Status connect(std::span<const std::byte> address);
 
-  UcxLanding land(std::uint32_t lane, const HalfLane& reading);
+  UcxLanding register_reader(std::uint32_t lane, const HalfLane& reading);
   void attach(std::uint32_t lane, const HalfLane& writing, const UcxLanding& landing);
   // Returns memory that the caller frees without the lock. Memory of a lane that UCX still reads into is returned
   // by a later call, or freed with the end.
@@ -43,25 +43,25 @@ class UcxEnd {
   // Reports messages that arrived and left since the last call.
   Status notify(CarrierEvents& events);
   // True if UCX buffers nothing in this process of what was put and credited.
-  bool passed_on() const { return busy_ == 0 && !unpassed_ && !passing_; }
+  bool flushed() const { return busy_ == 0 && !unpassed_ && !passing_; }
 
   // Descriptor for events of the worker and of this end.
-  int descriptor() const { return both_.get(); }
+  int descriptor() const { return epoll_.get(); }
   bool arm();
 
   // Called by UCX's callbacks.
   struct Data {
     void* at;
     std::size_t bytes;
-    bool waits_there;  // Rendezvous: the sender keeps the data, and `at` is UCX's handle.
+    bool is_rendezvous;  // Rendezvous: the sender keeps the data, and `at` is UCX's handle.
   };
   ucs_status_t receive_message(const MessageHead& head, const Data& data);
-  void receive_word(const UcxWord& word);
-  bool send_answer();  // Sends an owed answer. Returns false if it must be retried.
+  void receive_control(const UcxControl& word);
+  bool send_pong();  // Sends an owed answer. Returns false if it must be retried.
 
   // True if the other end has received everything, or never will, and knows that this end leaves. Exchanges the words
   // that are needed for that.
-  bool may_part();
+  bool can_close();
   void close();
   bool closed();
 
@@ -90,9 +90,9 @@ class UcxEnd {
     bool has_over = false, has_left = false, has_credit = false;  // Member of the list of that name.
     std::array<Sending, kSlots> sending;                          // [k % kSlots]: message k.
   };
-  struct WordSend {
+  struct ControlSend {
     UcxEnd* end = nullptr;
-    UcxWord word;
+    UcxControl word;
     bool busy = false;
   };
   struct Reading;
@@ -113,14 +113,14 @@ class UcxEnd {
     bool has_notifications = false;
     bool forgotten = false;                // Later arrivals are dropped.
     std::array<Arrival, kSlots> arrivals;  // [k % kSlots]: message k.
-    WordSend credit;
+    ControlSend credit;
     bool busy() const;  // True if a callback for this lane is pending.
   };
 
   UcxEnd(UcxEngine& engine, std::uint64_t token) : engine_(engine), token_(token) {}
   void fail(const std::string& why);
-  void ring();
-  bool send_word(WordSend& send, UcxWord word);
+  void signal_event();
+  bool send_control(ControlSend& send, UcxControl word);
   void pass_on();
   void passed(ucs_status_t status);
   void over(Sending& sending, ucs_status_t status);
@@ -128,15 +128,15 @@ class UcxEnd {
   ucs_status_t fetch(Arrival& arrival, const Data& data);
 
   UcxEngine& engine_;
-  std::uint64_t token_, theirs_ = 0;
+  std::uint64_t token_, peer_token_ = 0;
   ucp_ep_h endpoint_ = nullptr;
-  void* closing_ = nullptr;  // Request of UCX.
+  void* close_request_ = nullptr;  // Request of UCX.
   std::string error_;
   std::map<std::uint32_t, Reading> reading_;
   std::map<std::uint32_t, Writing> writing_;
   // Forgotten lanes while UCX sends their last credit or fetches a message. Their memory must outlive these requests,
   // and count_arrived_ must still include their messages.
-  std::vector<std::map<std::uint32_t, Reading>::node_type> fading_;
+  std::vector<std::map<std::uint32_t, Reading>::node_type> closing_lanes_;
   // Lanes below these numbers that are not in the maps were forgotten.
   std::uint32_t next_reading_ = 0, next_writing_ = 0;
   std::vector<Reading*> arrived_;  // Lanes with arrivals to report, each once.
@@ -146,10 +146,10 @@ class UcxEnd {
   bool passing_ = false;    // A flush is in progress.
   // count_received_: sent messages that are known to have arrived.
   std::uint64_t count_put_ = 0, count_arrived_ = 0, count_received_ = 0;
-  WordSend question_, answer_, goodbye_;
-  bool requested_ = false, parts_ = false, alone_ = false;  // alone_: the other end has left.
-  File bell_, both_;
-  bool armed_ = false, rung_ = false;
+  ControlSend ping_, pong_, goodbye_;
+  bool requested_ = false, closing_ = false, peer_closed_ = false;  // peer_closed_: the other end has left.
+  File own_event_, epoll_;
+  bool armed_ = false, signalled_ = false;
 };
 
 }  // namespace tutti

@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 constexpr int kMaxRounds = 16;  // Maximum rounds of progress at a time, so that other work proceeds.
-constexpr std::int64_t kPartingMs = 1000;
+constexpr std::int64_t kCloseMs = 1000;
 constexpr std::int64_t kTogetherNs = 200'000'000;  // Ends that close within this interval share a deadline.
 
 Status ucx_error(const std::string& action, ucs_status_t status) {
@@ -31,7 +31,7 @@ Result<std::shared_ptr<UcxEngine>> UcxEngine::make() {
 }
 
 Status UcxEngine::start() {
-  const UcxWords words;
+  const UcxLogScope log_scope;
   ucp_config_t* config = nullptr;
   ucs_status_t status = ucx().config_read(nullptr, nullptr, &config);
   if (status != UCS_OK) return ucx_error("read its configuration (UCX_... in the environment)", status);
@@ -61,7 +61,7 @@ Status UcxEngine::start() {
                        UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.flags = UCP_AM_FLAG_WHOLE_MSG;
   handler.arg = this;
-  for (const auto& [id, take] : {std::pair(kUcxMessage, &receive_message), std::pair(kUcxWord, &receive_word)}) {
+  for (const auto& [id, take] : {std::pair(kUcxMessage, &receive_message), std::pair(kUcxControl, &receive_control)}) {
     handler.id = id;
     handler.cb = take;
     status = ucx().worker_set_am_recv_handler(worker, &handler);
@@ -99,7 +99,7 @@ Result<LaneMemory> UcxEngine::allocate(std::size_t bytes) {
 
 // Requires an explicit request: if UCX cannot access such memory directly, it copies with CUDA in the thread that calls
 // it. The copy may make that thread wait for another thread, which waits for it.
-Result<RegisteredRegion> UcxEngine::reach(const DeviceRegion& region) {
+Result<RegisteredRegion> UcxEngine::register_device_memory(const DeviceRegion& region) {
   const Registered what = {
       .bytes = region.bytes,
       .type = region.kind == MemoryKind::cuda ? UCS_MEMORY_TYPE_CUDA : UCS_MEMORY_TYPE_HOST,
@@ -114,7 +114,7 @@ Result<RegisteredRegion> UcxEngine::reach(const DeviceRegion& region) {
   if (status != UCS_OK) return ucx_error("report its memory types", status);
   if ((known.memory_types >> what.type & 1) == 0)
     return unsupported("this UCX does not support GPU memory: it was built without CUDA, or UCX_TLS excludes cuda");
-  if (!region.insisted) return unsupported("UCX may block on CUDA: set TUTTI_GPUDIRECT=on to allow it");
+  if (!region.gpudirect_required) return unsupported("UCX may block on CUDA: set TUTTI_GPUDIRECT=on to allow it");
   RegisteredRegion reached;
   reached.memory = TUTTI_TRY(add(region.memory, what));
   reached.how = "UCX";
@@ -129,7 +129,7 @@ Result<LaneMemory> UcxEngine::add(LaneMemory memory, Registered what) {
   requested.length = what.bytes;
   requested.memory_type = what.type;
   const std::lock_guard lock(mutex_);
-  const UcxWords words;
+  const UcxLogScope log_scope;
   const ucs_status_t status = ucx().mem_map(context_.get(), &requested, &what.handle);
   if (status != UCS_OK)
     return ucx_error("register " + std::to_string(what.bytes) + " bytes for lanes (ulimit -l may be too low)", status);
@@ -143,7 +143,7 @@ Result<LaneMemory> UcxEngine::add(LaneMemory memory, Registered what) {
 
 void UcxEngine::free(std::byte* memory) {
   const std::lock_guard lock(mutex_);
-  const UcxWords words;
+  const UcxLogScope log_scope;
   const auto found = registered_.find(memory);
   (void)ucx().mem_unmap(context_.get(), found->second.handle);
   registered_.erase(found);
@@ -159,14 +159,14 @@ UcxEngine::Registered UcxEngine::registered(const LaneMemory& memory) const {
 // ---- Receiving ----
 
 void UcxEngine::progress() {
-  const UcxWords words;
+  const UcxLogScope log_scope;
   for (int round = 0; round < kMaxRounds && ucx().worker_progress(worker_.get()) > 0; ++round) {
   }
-  if (!requested_.empty()) std::erase_if(requested_, [](UcxEnd* end) { return end->send_answer(); });
+  if (!requested_.empty()) std::erase_if(requested_, [](UcxEnd* end) { return end->send_pong(); });
 }
 
 bool UcxEngine::arm() {
-  const UcxWords words;
+  const UcxLogScope log_scope;
   return ucx().worker_arm(worker_.get()) == UCS_OK;
 }
 
@@ -183,36 +183,36 @@ ucs_status_t UcxEngine::receive_message(void* engine, const void* header, std::s
   std::memcpy(&message, header, sizeof message);
   UcxEnd* end = static_cast<UcxEngine*>(engine)->find(message.token);
   if (end == nullptr) return UCS_OK;
-  const bool waits_there = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
-  return end->receive_message(message.head, {data, bytes, waits_there});
+  const bool is_rendezvous = (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
+  return end->receive_message(message.head, {data, bytes, is_rendezvous});
 }
 
-ucs_status_t UcxEngine::receive_word(void* engine, const void* header, std::size_t header_bytes, void*, std::size_t,
-                                     const ucp_am_recv_param_t*) {
-  UcxWord word;
+ucs_status_t UcxEngine::receive_control(void* engine, const void* header, std::size_t header_bytes, void*, std::size_t,
+                                        const ucp_am_recv_param_t*) {
+  UcxControl word;
   if (header_bytes != sizeof word) return UCS_OK;
   std::memcpy(&word, header, sizeof word);
   UcxEnd* end = static_cast<UcxEngine*>(engine)->find(word.token);
-  if (end != nullptr) end->receive_word(word);
+  if (end != nullptr) end->receive_control(word);
   return UCS_OK;
 }
 
 // ---- Closing ----
 
-void UcxEngine::wait_a_little(std::unique_lock<std::mutex>& lock) const {
+void UcxEngine::sleep_briefly(std::unique_lock<std::mutex>& lock) const {
   lock.unlock();
   pollfd polled = {descriptor_, POLLIN, 0};
   ::poll(&polled, 1, 1);
   lock.lock();
 }
 
-void UcxEngine::part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& lock) {
-  if (now_ns() - parted_ns_ > kTogetherNs) parting_ = Deadline::after_ms(kPartingMs);
-  for (progress(); !end->may_part() && !parting_.passed(); progress()) wait_a_little(lock);
+void UcxEngine::close(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& lock) {
+  if (now_ns() - closed_ns_ > kTogetherNs) close_deadline_ = Deadline::after_ms(kCloseMs);
+  for (progress(); !end->can_close() && !close_deadline_.passed(); progress()) sleep_briefly(lock);
   end->close();
-  const Deadline deadline = Deadline::after_ms(kPartingMs);
-  for (progress(); !end->closed() && !deadline.passed(); progress()) wait_a_little(lock);
-  parted_ns_ = now_ns();
+  const Deadline deadline = Deadline::after_ms(kCloseMs);
+  for (progress(); !end->closed() && !deadline.passed(); progress()) sleep_briefly(lock);
+  closed_ns_ = now_ns();
   ends_.erase(end->token());
   std::erase(requested_, end.get());
   if (!end->closed()) {

@@ -28,12 +28,13 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   UcxEngine(const UcxEngine&) = delete;
   UcxEngine& operator=(const UcxEngine&) = delete;
 
-  // Lock that the functions below require, except allocate() and reach(). Held during callbacks of UCX.
+  // Lock that the functions below require, except allocate() and register_device_memory(). Held during callbacks of
+  // UCX.
   std::mutex& mutex() { return mutex_; }
 
   // Memory registered with UCX. It keeps the engine alive, and must be freed without the lock.
   Result<LaneMemory> allocate(std::size_t bytes);
-  Result<RegisteredRegion> reach(const DeviceRegion& region);
+  Result<RegisteredRegion> register_device_memory(const DeviceRegion& region);
   // Registration of the range that contains some memory. Null handle: not registered.
   struct Registered {
     ucp_mem_h handle = nullptr;
@@ -47,15 +48,15 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   const std::vector<std::byte>& address() const { return address_; }
   int descriptor() const { return descriptor_; }
 
-  void enroll(std::uint64_t token, UcxEnd& end) { ends_.emplace(token, &end); }
+  void add(std::uint64_t token, UcxEnd& end) { ends_.emplace(token, &end); }
   void progress();
   // Records that `end` owes an answer, which cannot be sent from within a callback.
-  void owe_answer(UcxEnd& end) { requested_.push_back(&end); }
+  void owe_pong(UcxEnd& end) { requested_.push_back(&end); }
   // Returns false if progress() has work already.
   bool arm();
   // Closes `end`, after waiting until the other end has received everything. Ends that close at about the same time
   // wait for at most a second together. Releases the lock.
-  void part(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& lock);
+  void close(std::unique_ptr<UcxEnd> end, std::unique_lock<std::mutex>& lock);
 
  private:
   static void clean_up(ucp_context_h context) { ucx().cleanup(context); }
@@ -68,12 +69,12 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   Status ask_address();
   Result<LaneMemory> add(LaneMemory memory, Registered what);
   void free(std::byte* memory);
-  void wait_a_little(std::unique_lock<std::mutex>& lock) const;
+  void sleep_briefly(std::unique_lock<std::mutex>& lock) const;
   UcxEnd* find(std::uint64_t token) const;
   static ucs_status_t receive_message(void* engine, const void* header, std::size_t header_bytes, void* data,
                                       std::size_t bytes, const ucp_am_recv_param_t* how);
-  static ucs_status_t receive_word(void* engine, const void* header, std::size_t header_bytes, void* data,
-                                   std::size_t bytes, const ucp_am_recv_param_t* how);
+  static ucs_status_t receive_control(void* engine, const void* header, std::size_t header_bytes, void* data,
+                                      std::size_t bytes, const ucp_am_recv_param_t* how);
 
   std::mutex mutex_;
   Context context_;
@@ -83,8 +84,8 @@ class UcxEngine : public std::enable_shared_from_this<UcxEngine> {
   std::unordered_map<std::uint64_t, UcxEnd*> ends_;  // By token.
   std::vector<UcxEnd*> requested_;
   std::map<const std::byte*, Registered> registered_;
-  Deadline parting_;            // Common deadline of ends that close one after another.
-  std::int64_t parted_ns_ = 0;  // Time at which the last of them closed.
+  Deadline close_deadline_;     // Common deadline of ends that close one after another.
+  std::int64_t closed_ns_ = 0;  // Time at which the last of them closed.
 };
 
 }  // namespace tutti

@@ -12,7 +12,7 @@ namespace tutti {
 
 // Identifiers of UCP active messages.
 inline constexpr unsigned kUcxMessage = 0;  // A UcxMessage, then the data.
-inline constexpr unsigned kUcxWord = 1;     // A UcxWord.
+inline constexpr unsigned kUcxControl = 1;  // A UcxControl.
 
 inline constexpr std::uint32_t kUcxVersion = 2;
 
@@ -36,20 +36,20 @@ struct UcxMessage {
 };
 static_assert(sizeof(UcxMessage) == 32);
 
-enum class UcxWordKind : std::uint32_t {
-  credit = 1,    // `taken` messages of the receiver's lane have been consumed.
-  question = 2,  // The sender is about to close, and requests an answer.
-  answer = 3,    // Reply to a question; `arrived` is what matters.
-  farewell = 4,  // The sender has closed, and does not answer questions any more.
+enum class UcxControlKind : std::uint32_t {
+  credit = 1,   // `taken` messages of the receiver's lane have been consumed.
+  ping = 2,     // The sender is about to close, and requests an answer.
+  pong = 3,     // Reply to a question; `arrived` is what matters.
+  goodbye = 4,  // The sender has closed, and does not answer questions any more.
 };
 
-struct UcxWord {
+struct UcxControl {
   std::uint64_t token = 0;
   std::uint64_t arrived = 0;  // Messages received so far, over all lanes.
   std::uint64_t taken = 0;
   std::uint32_t lane = 0;
-  UcxWordKind kind = UcxWordKind::credit;
+  UcxControlKind kind = UcxControlKind::credit;
 };
-static_assert(sizeof(UcxWord) == 32);
+static_assert(sizeof(UcxControl) == 32);
 
 }  // namespace tutti

@@ -15,7 +15,7 @@ namespace {
 
 constexpr unsigned kMajor = 1, kMinMinor = 13;  // Oldest version tested.
 
-thread_local UcxWords* words = nullptr;
+thread_local UcxLogScope* words = nullptr;
 
 // UCX installs handlers of fatal signals when it is loaded, unless the program has handlers. This class restores them.
 class SavedSignalHandlers {
@@ -51,7 +51,7 @@ const Opened& of_process() {
   static const Opened opened = [] {
     auto library = open_ucx_library("libucp.so.0", "libucs.so.0");
     if (!library.ok()) return Opened{{}, std::move(library).status()};
-    library.value().log_push_handler(&UcxWords::take);
+    library.value().log_push_handler(&UcxLogScope::take);
     return Opened{library.value(), {}};
   }();
   return opened;
@@ -119,8 +119,8 @@ const UcxLibrary& ucx() { return of_process().library; }
 
 // ---- Log messages ----
 
-UcxWords::UcxWords() : outer_(std::exchange(words, this)) {}
-UcxWords::~UcxWords() { words = outer_; }
+UcxLogScope::UcxLogScope() : outer_(std::exchange(words, this)) {}
+UcxLogScope::~UcxLogScope() { words = outer_; }
 
 std::string explain_ucx(ucs_status_t status) {
   std::string text = ucx().status_string(status);
@@ -129,8 +129,8 @@ std::string explain_ucx(ucs_status_t status) {
 }
 
 // Errors become part of Tutti's error messages; warnings are logged for the user.
-ucs_log_func_rc_t UcxWords::take(const char*, unsigned, const char*, ucs_log_level_t level,
-                                 const ucs_log_component_config_t*, const char* format, va_list arguments) {
+ucs_log_func_rc_t UcxLogScope::take(const char*, unsigned, const char*, ucs_log_level_t level,
+                                    const ucs_log_component_config_t*, const char* format, va_list arguments) {
   if (words == nullptr || level < UCS_LOG_LEVEL_ERROR || level > UCS_LOG_LEVEL_WARN) return UCS_LOG_FUNC_RC_CONTINUE;
   char text[sizeof words->last_];
   std::vsnprintf(text, sizeof text, format, arguments);

@@ -51,12 +51,12 @@ const UcxLibrary& ucx();
 
 // Redirects UCX's log messages of this thread until the end of the scope. They are written to Tutti's log, and the last
 // error is available to explain_ucx(). Messages outside of such scopes are handled by UCX as usual.
-class UcxWords {
+class UcxLogScope {
  public:
-  UcxWords();
-  ~UcxWords();
-  UcxWords(const UcxWords&) = delete;
-  UcxWords& operator=(const UcxWords&) = delete;
+  UcxLogScope();
+  ~UcxLogScope();
+  UcxLogScope(const UcxLogScope&) = delete;
+  UcxLogScope& operator=(const UcxLogScope&) = delete;
 
   // Log handler for UCX.
   static ucs_log_func_rc_t take(const char* file, unsigned line, const char* function, ucs_log_level_t level,
@@ -64,7 +64,7 @@ class UcxWords {
 
  private:
   friend std::string explain_ucx(ucs_status_t status);
-  UcxWords* outer_;
+  UcxLogScope* outer_;
   char last_[256] = {};
 };
 

@@ -19,7 +19,7 @@ class UcxCarrier : public Carrier {
       : engine_(std::move(engine)), end_(std::move(end)) {}
   ~UcxCarrier() override {
     std::unique_lock lock(engine_->mutex());
-    engine_->part(std::move(end_), lock);
+    engine_->close(std::move(end_), lock);
   }
 
   std::string name() const override { return "ucx"; }
@@ -32,11 +32,13 @@ class UcxCarrier : public Carrier {
   }
 
   Result<LaneMemory> allocate(std::size_t bytes) override { return engine_->allocate(bytes); }
-  Result<RegisteredRegion> reach(const DeviceRegion& region) override { return engine_->reach(region); }
+  Result<RegisteredRegion> register_device_memory(const DeviceRegion& region) override {
+    return engine_->register_device_memory(region);
+  }
   // The landing contains no addresses, because this end finds slots by message numbers.
-  Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override {
+  Result<std::vector<std::byte>> register_reader(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(engine_->mutex());
-    const UcxLanding landing = end_->land(lane, reading);
+    const UcxLanding landing = end_->register_reader(lane, reading);
     const auto bytes = std::as_bytes(std::span(&landing, 1));
     return std::vector<std::byte>(bytes.begin(), bytes.end());
   }
@@ -69,9 +71,9 @@ class UcxCarrier : public Carrier {
     engine_->progress();
     return end_->notify(events);
   }
-  bool passed_on() override {
+  bool flushed() override {
     const std::lock_guard lock(engine_->mutex());
-    return end_->passed_on();
+    return end_->flushed();
   }
 
   int descriptor() const override { return end_->descriptor(); }
@@ -94,7 +96,7 @@ class UcxSource : public CarrierSource {
     if (::getrandom(&token, sizeof token, 0) != sizeof token) return system_error("getrandom");
     const std::lock_guard lock(engine_->mutex());
     std::unique_ptr<UcxEnd> end = TUTTI_TRY(UcxEnd::make(*engine_, token));
-    engine_->enroll(token, *end);
+    engine_->add(token, *end);
     return std::unique_ptr<Carrier>(std::make_unique<UcxCarrier>(engine_, std::move(end)));
   }
 
@@ -111,7 +113,7 @@ Result<std::unique_ptr<CarrierSource>> open_ucx() {
 
 Result<std::vector<RegionAccess>> reach_by_ucx(const DeviceRegion& region) {
   const std::shared_ptr<UcxEngine> engine = TUTTI_TRY(UcxEngine::make());
-  Result<RegisteredRegion> reached = engine->reach(region);
+  Result<RegisteredRegion> reached = engine->register_device_memory(region);
   std::vector<RegionAccess> accesses;
   accesses.push_back({"ucx", reached.ok() ? Result<std::string>("by UCX") : std::move(reached).status()});
   return accesses;

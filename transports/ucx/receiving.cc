@@ -28,7 +28,7 @@ ucs_status_t UcxEnd::receive_message(const MessageHead& head, const Data& data) 
     return UCS_OK;
   }
   arrival.head = head;
-  if (data.waits_there) return fetch(arrival, data);
+  if (data.is_rendezvous) return fetch(arrival, data);
   if (lane.on_device && data.bytes > 0) {
     fail("received a message that the peer should have kept until it is fetched");
     return UCS_OK;
@@ -65,16 +65,16 @@ void UcxEnd::complete_arrival(Arrival& arrival, ucs_status_t status) {
   if (arrival.lane->forgotten) return;
   arrival.state = Arrival::State::there;
   if (!std::exchange(arrival.lane->has_notifications, true)) arrived_.push_back(arrival.lane);
-  ring();
+  signal_event();
 }
 
-void UcxEnd::receive_word(const UcxWord& word) {
+void UcxEnd::receive_control(const UcxControl& word) {
   count_received_ = std::max(count_received_, std::min(word.arrived, count_put_));
   switch (word.kind) {
-    case UcxWordKind::question: engine_.owe_answer(*this); return;
-    case UcxWordKind::answer: requested_ = false; return;
-    case UcxWordKind::farewell: alone_ = true; return;
-    case UcxWordKind::credit: break;
+    case UcxControlKind::ping: engine_.owe_pong(*this); return;
+    case UcxControlKind::pong: requested_ = false; return;
+    case UcxControlKind::goodbye: peer_closed_ = true; return;
+    case UcxControlKind::credit: break;
     default: return fail("received an invalid control word");
   }
   const auto found = writing_.find(word.lane);
@@ -85,7 +85,7 @@ void UcxEnd::receive_word(const UcxWord& word) {
   Writing& lane = found->second;
   lane.credited = std::max(lane.credited, word.taken);
   if (!std::exchange(lane.has_credit, true)) credited_.push_back(&lane);
-  ring();
+  signal_event();
 }
 
 }  // namespace tutti

@@ -13,7 +13,7 @@ Status UcxEnd::put(const MessageHead& head, const std::byte* data) {
   Writing& lane = found->second;
   TUTTI_ASSERT(head.number - lane.left < kSlots);
   Sending& sending = lane.sending[head.number % kSlots];
-  sending.message = {theirs_, head};
+  sending.message = {peer_token_, head};
   ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(
       [](void* request, ucs_status_t status, void* about) {
         auto& sent = *static_cast<Sending*>(about);
@@ -28,7 +28,7 @@ Status UcxEnd::put(const MessageHead& head, const std::byte* data) {
   }
   ++busy_;
   ++count_put_;
-  const UcxWords words;
+  const UcxLogScope log_scope;
   const ucs_status_ptr_t begun_send =
       ucx().am_send_nbx(endpoint_, kUcxMessage, &sending.message, sizeof sending.message, data, head.bytes, &how);
   if (begun_send == nullptr || UCS_PTR_IS_ERR(begun_send)) over(sending, UCS_PTR_STATUS(begun_send));
@@ -44,24 +44,24 @@ void UcxEnd::over(Sending& sending, ucs_status_t status) {
   Writing& lane = *sending.lane;
   while (lane.sending[lane.over % kSlots].over) lane.sending[lane.over++ % kSlots].over = false;
   if (!std::exchange(lane.has_over, true)) over_.push_back(&lane);
-  ring();
+  signal_event();
 }
 
 Result<bool> UcxEnd::credit(std::uint32_t number, std::uint64_t taken) {
   if (!error_.empty()) return remote_error(error_);
   const auto found = reading_.find(number);
   TUTTI_ASSERT(found != reading_.end());
-  return send_word(found->second.credit, {.taken = taken, .lane = number, .kind = UcxWordKind::credit});
+  return send_control(found->second.credit, {.taken = taken, .lane = number, .kind = UcxControlKind::credit});
 }
 
-bool UcxEnd::send_word(WordSend& send, UcxWord word) {
+bool UcxEnd::send_control(ControlSend& send, UcxControl word) {
   if (std::exchange(send.busy, true)) return false;
   send.end = this;
   send.word = word;
-  send.word.token = theirs_;
+  send.word.token = peer_token_;
   send.word.arrived = count_arrived_;
   const auto completed = [](void* request, ucs_status_t status, void* about) {
-    auto& sent = *static_cast<WordSend*>(about);
+    auto& sent = *static_cast<ControlSend*>(about);
     if (request != nullptr) ucx().request_free(request);
     --sent.end->busy_;
     sent.busy = false;
@@ -70,8 +70,9 @@ bool UcxEnd::send_word(WordSend& send, UcxWord word) {
   };
   const ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(completed, &send);
   ++busy_;
-  const UcxWords words;
-  const ucs_status_ptr_t sent = ucx().am_send_nbx(endpoint_, kUcxWord, &send.word, sizeof send.word, nullptr, 0, &how);
+  const UcxLogScope log_scope;
+  const ucs_status_ptr_t sent =
+      ucx().am_send_nbx(endpoint_, kUcxControl, &send.word, sizeof send.word, nullptr, 0, &how);
   if (sent == nullptr || UCS_PTR_IS_ERR(sent)) completed(nullptr, UCS_PTR_STATUS(sent), &send);
   return true;
 }
@@ -88,7 +89,7 @@ void UcxEnd::pass_on() {
     static_cast<UcxEnd*>(about)->passed(status);
   };
   const ucp_request_param_t how = begun<ucp_send_nbx_callback_t>(done, this);
-  const UcxWords words;
+  const UcxLogScope log_scope;
   const ucs_status_ptr_t flush = ucx().ep_flush_nbx(endpoint_, &how);
   if (flush == nullptr || UCS_PTR_IS_ERR(flush)) passed(UCS_PTR_STATUS(flush));
 }
@@ -104,7 +105,7 @@ void UcxEnd::passed(ucs_status_t status) {
     lane->has_over = lane->left < lane->over;
     return !lane->has_over;
   });
-  ring();
+  signal_event();
 }
 
 }  // namespace tutti

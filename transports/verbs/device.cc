@@ -63,7 +63,7 @@ std::string look_at_device(const VerbsPort& port, const VerbsOptions& options, c
   if (!filter.admits(name, port.number)) return "is left out by TUTTI_IB_HCA or NCCL_IB_HCA (" + options.hca + ")";
   if (port.device->iwarp()) return "is iWARP, which is not supported: use its network interface, by tcp";
   const bool wanted = options.use == VerbsUse::requested || filter.names(name, port.number);
-  if (port.device->made_of_software() && !wanted)
+  if (port.device->is_software() && !wanted)
     return "is a software device, slower than TCP: used only if TUTTI_IB_HCA names it";
   return "";
 }
@@ -131,7 +131,7 @@ Result<std::shared_ptr<VerbsDevice>> VerbsDevice::open(ibv_device* device) {
   made->context_.reset(ibv().open_device(device));
   if (!made->context_) return system_error("open RDMA device " + made->name_);
   ibv_device_attr attributes = {};
-  if (ibv().query_device(made->context(), &attributes) == 0) made->made_of_software_ = has_no_vendor(attributes);
+  if (ibv().query_device(made->context(), &attributes) == 0) made->is_software_ = has_no_vendor(attributes);
   made->iwarp_ = device->transport_type == IBV_TRANSPORT_IWARP;
   made->domain_.reset(ibv().alloc_pd(made->context()));
   if (!made->domain_) return system_error("make a protection domain of RDMA device " + made->name_);

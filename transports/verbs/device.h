@@ -35,7 +35,7 @@ class VerbsDevice {
 
   const std::string& name() const { return name_; }
   // True for Soft-RoCE, a kernel driver that sends by UDP.
-  bool made_of_software() const { return made_of_software_; }
+  bool is_software() const { return is_software_; }
   // True for iWARP, whose connections are established differently; not supported.
   bool iwarp() const { return iwarp_; }
   ibv_context* context() const { return context_.get(); }
@@ -46,7 +46,7 @@ class VerbsDevice {
 
  private:
   std::string name_;
-  bool made_of_software_ = false, iwarp_ = false;
+  bool is_software_ = false, iwarp_ = false;
   Owned<ibv_context*, release_context> context_;
   Owned<ibv_pd*, release_domain> domain_;
 };

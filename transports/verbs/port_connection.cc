@@ -47,7 +47,7 @@ Status PortConnection::send(VerbsRecord record, std::span<const std::byte> data,
   std::byte* buffer = outgoing(sent_);
   std::memcpy(buffer, &record, sizeof record);
   if (!data.empty()) std::memcpy(buffer + sizeof record, data.data(), data.size());
-  tickets_[sent_ % kRecords] = {record.head.lane, record.head.number, write.bytes > 0};
+  pending_sends_[sent_ % kRecords] = {record.head.lane, record.head.number, write.bytes > 0};
 
   const auto bytes = static_cast<std::uint32_t>(sizeof record + data.size());
   ibv_sge sge = {reinterpret_cast<std::uint64_t>(buffer), bytes, region_.get()->lkey};
@@ -114,8 +114,8 @@ Status PortConnection::advance(PortConnectionEvents& events) {
 
 Status PortConnection::handle_completion(const ibv_wc& completion, PortConnectionEvents& events) {
   if ((completion.wr_id & kReceive) == 0) {
-    const Ticket& ticket = tickets_[completed_++ % kRecords];
-    if (ticket.written) events.written(ticket.lane, ticket.number);
+    const PendingSend& sent = pending_sends_[completed_++ % kRecords];
+    if (sent.written) events.written(sent.lane, sent.number);
     return {};
   }
   const std::byte* buffer = incoming(static_cast<std::uint32_t>(completion.wr_id));

@@ -68,7 +68,7 @@ class PortConnection {
   static constexpr int kBatch = 16;
 
   // Message to which the completion of a send belongs.
-  struct Ticket {
+  struct PendingSend {
     std::uint32_t lane = 0;
     std::uint64_t number = 0;
     bool written = false;  // False: no message.
@@ -95,7 +95,7 @@ class PortConnection {
   std::uint32_t sent_ = 0, completed_ = 0;
   std::uint32_t taken_ = 0;                    // Records sent that the other end has taken, as far as it has reported.
   std::uint32_t received_ = 0, reported_ = 0;  // Records received from the other end, and the number reported to it.
-  std::array<Ticket, kRecords> tickets_;
+  std::array<PendingSend, kRecords> pending_sends_;
   std::array<ibv_wc, kBatch> polled_;
   int waiting_ = 0;  // Completions that were polled but not processed.
 };

@@ -165,8 +165,8 @@ Status QueuePair::post(ibv_recv_wr& first) {
   return error == 0 ? Status() : refused("make room for messages", error);
 }
 
-Result<int> QueuePair::poll(ibv_wc* completions, int most) {
-  const int count = ibv_poll_cq(completions_.get(), most, completions);
+Result<int> QueuePair::poll(ibv_wc* completions, int max) {
+  const int count = ibv_poll_cq(completions_.get(), max, completions);
   if (count < 0) return refused("see what has been completed", EIO);
   return count;
 }

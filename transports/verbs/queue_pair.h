@@ -36,8 +36,8 @@ class QueuePair {
   std::uint32_t inline_bytes() const { return inline_bytes_; }
   Status post(ibv_send_wr& first);
   Status post(ibv_recv_wr& first);
-  // Stores up to `most` completions, and returns their number.
-  Result<int> poll(ibv_wc* completions, int most);
+  // Stores up to `max` completions, and returns their number.
+  Result<int> poll(ibv_wc* completions, int max);
 
   int descriptor() const { return channel_.get()->fd; }
   // Makes the descriptor readable at the next completion. Earlier completions cause no event: poll once more.

@@ -82,7 +82,7 @@ std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_port() const {
 }
 
 // The registration lives as long as the returned memory, which owns it.
-Result<RegisteredRegion> VerbsCarrier::reach(const DeviceRegion& region) {
+Result<RegisteredRegion> VerbsCarrier::register_device_memory(const DeviceRegion& region) {
   auto memory = std::make_shared<PortMemory>();
   memory->device_memory = region.memory;
   memory->at = region.memory.get();
@@ -130,7 +130,7 @@ Result<VerbsCarrier::Slots> VerbsCarrier::registered(const HalfLane& half, Regio
   return slots;
 }
 
-Result<std::vector<std::byte>> VerbsCarrier::land(std::uint32_t lane, const HalfLane& reading) {
+Result<std::vector<std::byte>> VerbsCarrier::register_reader(std::uint32_t lane, const HalfLane& reading) {
   Reading made;
   made.slots = TUTTI_TRY(registered(reading, RegionUse::remote));
   made.view = reading.view;

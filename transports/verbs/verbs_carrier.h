@@ -31,8 +31,8 @@ class VerbsCarrier final : public Carrier, private PortConnectionEvents {
   std::vector<std::byte> address() const override;
   Status connect(std::span<const std::byte> address) override;
   Result<LaneMemory> allocate(std::size_t bytes) override;
-  Result<RegisteredRegion> reach(const DeviceRegion& region) override;
-  Result<std::vector<std::byte>> land(std::uint32_t lane, const HalfLane& reading) override;
+  Result<RegisteredRegion> register_device_memory(const DeviceRegion& region) override;
+  Result<std::vector<std::byte>> register_reader(std::uint32_t lane, const HalfLane& reading) override;
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override;
   void forget(std::uint32_t lane, LaneEnd end) override;
   Result<bool> put(const MessageHead& head, const std::byte* data) override;

@@ -11,7 +11,7 @@ import time
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import machine as host  # noqa: E402
 import interleaving  # noqa: E402
-from network import field, report, settings  # noqa: E402
+from network import libraries, report, settings  # noqa: E402
 from network.limits import Limits  # noqa: E402
 
 ATTEMPTS = 2  # Maximum measurements of a row, if the link changes or other programs use the machine.
@@ -41,7 +41,7 @@ def chosen(one, options):
 
 def start(stage, options, folder):
     """Starts the selected competitors. Returns those that became ready, and all selected ones."""
-    wanted = [one for one in field.competitors_on(stage) if chosen(one, options)]
+    wanted = [one for one in libraries.competitors_on(stage) if chosen(one, options)]
     running = []
     for index, one in enumerate(wanted):
         if not os.path.exists(os.path.join(options.build, one.driver)):
@@ -129,7 +129,7 @@ def measure(stage, options, running):
 def main():
     options = parse()
     cores = sorted(os.sched_getaffinity(0))[:2]
-    host_pids = [int(pid) for pid in os.environ.get("STAGE_HOSTS", "").split()]
+    host_pids = [int(pid) for pid in os.environ.get("EMULATED_HOSTS", "").split()]
     stage = settings.Stage(settings.named(options.setting), host_pids, cores)
     running = []
     try:

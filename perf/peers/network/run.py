@@ -23,7 +23,7 @@ from network import report, settings  # noqa: E402
 
 SYSCTL = "/proc/sys/net/ipv4/"
 WANTED = ("bbr", "cubic")
-NO_STAGE, NO_CONTROL = 77, 78  # Exit statuses of stage.sh.
+NO_STAGE, NO_CONTROL = 77, 78  # Exit statuses of emulated_hosts.sh.
 
 
 def parse():
@@ -74,7 +74,7 @@ def allowed(control):
     if control in before or os.geteuid() != 0:
         yield
         return
-    allow([*before, control])  # If this fails, stage.sh reports the error.
+    allow([*before, control])  # If this fails, emulated_hosts.sh reports the error.
     try:
         yield
     finally:
@@ -91,7 +91,7 @@ def run_part_in(folder, setting, control, options, left_s):
     command = [sys.executable, "-B", os.path.join(HERE, "measure.py"), "--setting", setting.name, "--congestion", control,
                "--build", options.build, "--folder", folder, "--seconds", f"{left_s:.0f}", "--only", options.only, "--sizes",
                options.sizes, *(["--quick"] if options.quick else [])]
-    stage = [os.path.join(HERE, "stage.sh"), setting.layout, setting.rate or "-", f"{setting.burst_bytes}b", control, "--"]
+    stage = [os.path.join(HERE, "emulated_hosts.sh"), setting.layout, setting.rate or "-", f"{setting.burst_bytes}b", control, "--"]
     sys.stdout.flush()
     with allowed(control):
         status = subprocess.run([*stage, *command]).returncode
@@ -102,7 +102,7 @@ def run_part_in(folder, setting, control, options, left_s):
     if status == NO_CONTROL:
         return f"setting {control} needs root"
     if status != 0:
-        return f"stage.sh ended with status {status}"
+        return f"emulated_hosts.sh ended with status {status}"
     return stored.load(os.path.join(folder, "part.json"))
 
 

@@ -13,7 +13,7 @@ constexpr std::uint32_t kMaxTimers = 256;  // A program may enqueue this many ca
 constexpr std::uint64_t kMaxMargin = 1024;
 constexpr std::uint64_t kLater = std::numeric_limits<std::uint64_t>::max();  // Later than any operation of a stage.
 
-static_assert(kMaxFigures >= Autotuner::kMaxSeen);
+static_assert(kMaxMeasurements >= Autotuner::kMaxMeasurements);
 static_assert(kMaxSavedWords * sizeof(std::uint32_t) >= SavedTuning::kClasses * sizeof(SavedTuning::SavedCodes));
 
 }  // namespace
@@ -22,7 +22,7 @@ DeviceAutotuning::DeviceAutotuning(const CommunicatorOptions& options, Environme
     : environment_(std::move(environment)), saved_(options, environment_.rank, environment_.machine_key) {}
 
 void DeviceAutotuning::publish_saved() {
-  if (!saved_.unreported()) return;
+  if (!saved_.needs_sharing()) return;
   saved_.read();
   std::uint32_t* shown = environment_.board.autotuners().saved;
   for (const SavedTuning::SavedCodes& codes : saved_.table()) {
@@ -34,13 +34,13 @@ void DeviceAutotuning::publish_saved() {
 
 // The ranks have synchronized since publish_saved().
 void DeviceAutotuning::read_published() {
-  if (!saved_.unreported()) return;
+  if (!saved_.needs_sharing()) return;
   const std::uint32_t* shown = environment_.board.autotuners().saved;
   for (SavedTuning::SavedCodes& codes : saved_.table()) {
     codes.lanes = load_relaxed(shown++);
     codes.mapped = load_relaxed(shown++);
   }
-  saved_.reported();
+  saved_.mark_shared();
 }
 
 void DeviceAutotuning::write() const {
@@ -169,7 +169,7 @@ void DeviceAutotuning::look_at_timers(Class& tuned) {
     }
     tuned.awaited.pop_front();
     Autotuner& autotuner = tuned.tuning.autotuner;
-    const bool ended = took_ns ? autotuner.took(*took_ns) : autotuner.passed();
+    const bool ended = took_ns ? autotuner.record(*took_ns) : autotuner.skip();
     if (ended) notify(tuned);
   }
 }
@@ -186,20 +186,20 @@ Switchover DeviceAutotuning::switchover(const Class& tuned) const {
 void DeviceAutotuning::notify(const Class& tuned) const {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
   AutotunerEntry& own = environment_.board.autotuner_entry(tuned.cell, environment_.rank);
-  std::uint32_t* to = own.seen_ns;
-  for (const std::uint64_t each : tuned.tuning.autotuner.seen())
+  std::uint32_t* to = own.measured_ns;
+  for (const std::uint64_t each : tuned.tuning.autotuner.measurements())
     store_relaxed(to++, static_cast<std::uint32_t>(std::min(each, kLongest)));
-  store_release(&own.reported, tuned.stage);
+  store_release(&own.measured_stage, tuned.stage);
 }
 
 std::optional<std::vector<std::uint64_t>> DeviceAutotuning::sums_of(const Class& tuned) const {
   const Board& board = environment_.board;
   for (Rank rank = 0; rank < board.ranks(); ++rank)
-    if (load_acquire(&board.autotuner_entry(tuned.cell, rank).reported) != tuned.stage) return std::nullopt;
-  std::vector<std::uint64_t> sums(tuned.tuning.autotuner.seen().size());
+    if (load_acquire(&board.autotuner_entry(tuned.cell, rank).measured_stage) != tuned.stage) return std::nullopt;
+  std::vector<std::uint64_t> sums(tuned.tuning.autotuner.measurements().size());
   for (std::size_t i = 0; i < sums.size(); ++i) {
     for (Rank rank = 0; rank < board.ranks(); ++rank) {
-      const std::uint32_t own = load_relaxed(&board.autotuner_entry(tuned.cell, rank).seen_ns[i]);
+      const std::uint32_t own = load_relaxed(&board.autotuner_entry(tuned.cell, rank).measured_ns[i]);
       sums[i] += own;
       if (own != 0) continue;
       sums[i] = 0;  // Some rank has not timed it.

@@ -32,28 +32,28 @@ const Choice& HostAutotuning::Class::through_lanes() const {
 
 // Ends autotuning of one kind of calls with the predicted choice, if the other kind has settled and calls of this kind
 // no longer occur.
-TuningClass* HostAutotuning::Class::took(bool ran_mapped, std::int64_t duration_ns) {
+TuningClass* HostAutotuning::Class::record(bool ran_mapped, std::int64_t duration_ns) {
   const bool requested = by_mapped() != nullptr;
   const bool of_mapped = ran_mapped || (mapped && !mapped->autotuner.settled() && !requested);
   TuningClass& tuning = of_mapped ? *mapped : lanes;
-  if (tuning.autotuner.took(duration_ns)) return &tuning;
+  if (tuning.autotuner.record(duration_ns)) return &tuning;
   if (!requested) return nullptr;
   alike = ran_mapped == was_mapped ? alike + 1 : 1;
   was_mapped = ran_mapped;
   TuningClass& other = ran_mapped ? lanes : *mapped;
   if (alike >= kMaxAlike && tuning.autotuner.settled() && !other.autotuner.settled()) {
     other.autotuner.give_up();
-    stop_asking();
+    drop_mapped_candidates();
   }
   return nullptr;
 }
 
 void HostAutotuning::Class::conclude(TuningClass& tuning, std::span<const std::uint64_t> sums_ns, Rank ranks) {
   tuning.autotuner.conclude(sums_ns, ranks);
-  stop_asking();
+  drop_mapped_candidates();
 }
 
-void HostAutotuning::Class::stop_asking() {
+void HostAutotuning::Class::drop_mapped_candidates() {
   if (!mapped || !mapped->autotuner.settled() || mapped->next().mapped || lanes.autotuner.settled()) return;
   const Choice& won = mapped->next();
   for (std::size_t i = 0; i < lanes.candidates.size(); ++i) {
@@ -80,7 +80,7 @@ HostAutotuning::Class& HostAutotuning::class_of(const Query& query, std::vector<
   calls.mapped = true;
   made.mapped.emplace(calls, std::move(candidates), terms);
   saved_.settle(*made.mapped);
-  made.stop_asking();
+  made.drop_mapped_candidates();
   if (!may_map(*made.mapped)) made.mapped.reset();
   return made;
 }

@@ -52,11 +52,11 @@ class HostAutotuning {
     }
     // Records that a call took `duration_ns` on this rank. If this ends a stage, returns the autotuner whose
     // measurements the ranks must sum up; otherwise returns null.
-    TuningClass* took(bool ran_mapped, std::int64_t duration_ns);
+    TuningClass* record(bool ran_mapped, std::int64_t duration_ns);
     void conclude(TuningClass& tuning, std::span<const std::uint64_t> sums_ns, Rank ranks);
     // If candidates with mapped memory have lost, settles `lanes` too: all calls then use lanes with the winning
     // choice.
-    void stop_asking();
+    void drop_mapped_candidates();
   };
 
   // `machine` is the machine name under which results are saved; see autotuning/machine_name.h.

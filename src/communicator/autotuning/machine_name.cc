@@ -112,11 +112,11 @@ std::string time_in_words(double us) {
 }
 
 std::string ways_between(const Hosts& hosts) {
-  if (hosts.share_one()) return "shm";
+  if (hosts.is_one_host()) return "shm";
   if (hosts.network())
-    return hosts.carrier() + ", " + rate_in_words(hosts.network()->host_gbytes_per_s) + ", " +
+    return hosts.transport() + ", " + rate_in_words(hosts.network()->host_gbytes_per_s) + ", " +
            time_in_words(hosts.network()->message_us);
-  return hosts.carrier() + (hosts.one_machine() ? "" : ", links not measured");
+  return hosts.transport() + (hosts.one_machine() ? "" : ", links not measured");
 }
 
 std::vector<std::string_view> parts_of(std::string_view name) {
@@ -181,7 +181,7 @@ std::string links_in_words(const Topology& topology, std::span<const NodeId> gpu
 
 std::string links_in_words(const Hosts& hosts) {
   constexpr const char* kUnknown = "unknown";
-  if (hosts.topology() == nullptr || !hosts.share_one()) return kUnknown;
+  if (hosts.topology() == nullptr || !hosts.is_one_host()) return kUnknown;
   const Topology& topology = hosts.topology()->of(hosts.host_number(0));
   std::vector<NodeId> gpus;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
@@ -198,7 +198,7 @@ std::optional<NamedMachine> parse_machine_name(std::string_view name) {
   if (parts.size() > 3 && parts[1].starts_with(kHosts) && parts[2].find(" on ") != std::string_view::npos) {
     machine.hosts = parts[1].substr(kHosts.size());
     machine.sharing = parts[2];
-    machine.carrier = parts[parts[3].starts_with("NUMA ") && parts.size() > 4 ? 4 : 3];
+    machine.transport = parts[parts[3].starts_with("NUMA ") && parts.size() > 4 ? 4 : 3];
     return machine;
   }
   const auto links = std::find_if(parts.begin(), parts.end(), [](auto part) { return part.starts_with(kLinks); });

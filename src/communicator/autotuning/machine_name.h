@@ -38,11 +38,11 @@ std::string model_in_words(std::string_view model);
 // Parsed machine name. Names from earlier versions have less information and match no machine.
 struct NamedMachine {
   bool on_devices = false;
-  std::string hosts;    // Host memory: see hosts_in_words().
-  std::string sharing;  // Host memory: for example "1 rank on 1 CPU of AMD EPYC 7763".
-  std::string carrier;  // Host memory: the transport between ranks; "shm" within one host.
-  Rank ranks = 0;       // Devices: number of ranks.
-  std::string links;    // Devices: see links_in_words().
+  std::string hosts;      // Host memory: see hosts_in_words().
+  std::string sharing;    // Host memory: for example "1 rank on 1 CPU of AMD EPYC 7763".
+  std::string transport;  // Host memory: the transport between ranks; "shm" within one host.
+  Rank ranks = 0;         // Devices: number of ranks.
+  std::string links;      // Devices: see links_in_words().
 };
 std::optional<NamedMachine> parse_machine_name(std::string_view name);
 

@@ -99,7 +99,7 @@ SavedTuning::SavedTuning(const CommunicatorOptions& options, Rank rank, std::str
     : file_(options.tune_file),
       machine_(std::move(machine)),
       rank_(rank),
-      unsent_(options.tune != Tune::off && !options.tune_file.empty()) {}
+      needs_sharing_(options.tune != Tune::off && !options.tune_file.empty()) {}
 
 void SavedTuning::read() {
   codes_.resize(kClasses);

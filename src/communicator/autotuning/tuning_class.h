@@ -64,10 +64,10 @@ class SavedTuning {
   SavedTuning(const CommunicatorOptions& options, Rank rank, std::string machine);
 
   // Whether rank 0 still has to share the table.
-  bool unreported() const { return unsent_; }
+  bool needs_sharing() const { return needs_sharing_; }
   std::span<SavedCodes> table() { return codes_; }
   void read();  // Reads the file on rank 0. Must be called before the table is shared. Logs errors.
-  void reported() { unsent_ = false; }
+  void mark_shared() { needs_sharing_ = false; }
 
   // Ends autotuning of a class if one of its candidates was saved.
   void settle(TuningClass& tuning) const;
@@ -78,7 +78,7 @@ class SavedTuning {
   const std::string file_;
   const std::string machine_;
   const Rank rank_;
-  bool unsent_;
+  bool needs_sharing_;
   std::vector<SavedCodes> codes_;  // Results of all classes of all collectives; empty without a file.
 };
 

@@ -62,7 +62,7 @@ Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transpor
   return std::unique_ptr<CarrierSource>();
 }
 
-Status sends_as_they_are(const std::string& transport) {
+Status protection_unsupported(const std::string& transport) {
   return unsupported("transport " + transport +
                      " does not support TUTTI_ENCRYPT and TUTTI_CHECK; use tcp, or unset them");
 }

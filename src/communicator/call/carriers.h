@@ -21,7 +21,7 @@ std::string network_of(const std::string& transport);
 // needs.
 Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport);
 // Returns the error for a transport that supports neither TUTTI_ENCRYPT nor TUTTI_CHECK.
-Status sends_as_they_are(const std::string& transport);
+Status protection_unsupported(const std::string& transport);
 
 // Opens the transport that ranks of several hosts use by default if all ranks have it. Fails with the reason if this
 // process does not have it, or if it is disabled.

@@ -110,16 +110,16 @@ Result<Rounding> parse_rounding(const std::string& source, const std::string& na
   return name == "stochastic" ? Rounding::stochastic : Rounding::nearest;
 }
 
-void CommunicatorOptions::force() {
-  forced = 0;
+void CommunicatorOptions::update_agreement_hash() {
+  agreement_hash = 0;
   std::string autotunes = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
   if (tune != Tune::off && has_plugin()) autotunes += "p";
   // Independent of the locale.
   const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));
-  const std::string travels = max_relative_error > 0 ? bound : compression == "raw" ? "" : compression;
+  const std::string format_or_bound = max_relative_error > 0 ? bound : compression == "raw" ? "" : compression;
   const std::string range = std::to_string(min_channels) + '-' + std::to_string(max_channels);
-  for (const std::string& word : {algorithm, protocol, travels, std::to_string(channels), range, autotunes})
-    forced = hashed(forced, word + '/');
+  for (const std::string& word : {algorithm, protocol, format_or_bound, std::to_string(channels), range, autotunes})
+    agreement_hash = hashed(agreement_hash, word + '/');
   requested = requested_of(*this);
 }
 

@@ -49,26 +49,26 @@ class Hosts {
     locations_ = std::move(locations);
   }
   // Sets the topology. Its hosts must be in the order of their first ranks.
-  void know(std::shared_ptr<const MergedTopology> topology) {
+  void set_topology(std::shared_ptr<const MergedTopology> topology) {
     TUTTI_ASSERT(topology->hosts() == hosts_);
     topology_ = std::move(topology);
   }
   // Sets the id of the communicator: equal on all its ranks, and different from other communicators with high
   // probability. `secret`: known to its ranks only; sub-communicators inherit it.
-  void identify(std::uint64_t id, const Secret& secret = {}) {
+  void set_id(std::uint64_t id, const Secret& secret = {}) {
     id_ = id;
     secret_ = secret;
   }
   std::uint64_t id() const { return id_; }
   const Secret& secret() const { return secret_; }
-  void measured(const std::optional<NetworkFigures>& network) { network_ = network; }
+  void set_network(const std::optional<NetworkFigures>& network) { network_ = network; }
   // Empty if not measured.
   const std::optional<NetworkFigures>& network() const { return network_; }
   // Sets the transport between hosts, such as "tcp".
-  void carried_by(std::string carrier) { carrier_ = std::move(carrier); }
-  const std::string& carrier() const { return carrier_; }
+  void set_transport(std::string transport) { transport_ = std::move(transport); }
+  const std::string& transport() const { return transport_; }
   // Sets the address at which this rank accepts connections from other hosts. Its port is unused.
-  void accepts_at(const Address& address) { own_address_ = address; }
+  void set_own_address(const Address& address) { own_address_ = address; }
   const std::optional<Address>& own_address() const { return own_address_; }
   // The machine whose CPUs a rank shares. One machine may emulate several hosts.
   struct MachineShare {
@@ -97,8 +97,8 @@ class Hosts {
   // Empty if not reported.
   const std::vector<MachineShare>& machine_shares() const { return machine_shares_; }
 
-  static Hosts together(Rank ranks) { return Hosts(std::vector<Rank>(ranks, 0)); }
-  static Hosts apart(Rank ranks) {
+  static Hosts one_host(Rank ranks) { return Hosts(std::vector<Rank>(ranks, 0)); }
+  static Hosts one_rank_per_host(Rank ranks) {
     std::vector<Rank> host_of(ranks);
     for (Rank rank = 0; rank < ranks; ++rank) host_of[rank] = rank;
     return Hosts(host_of);
@@ -108,7 +108,7 @@ class Hosts {
   // Returns the lowest rank of the rank's host.
   Rank leader_of(Rank rank) const { return leaders_[rank]; }
   const std::vector<Rank>& leaders() const { return leaders_; }
-  bool share(Rank a, Rank b) const { return leaders_[a] == leaders_[b]; }
+  bool same_host(Rank a, Rank b) const { return leaders_[a] == leaders_[b]; }
   const Location& location(Rank rank) const { return locations_[rank]; }
   const std::vector<Location>& locations() const { return locations_; }
   // Returns the instructions that all reporting ranks support; nullopt if no rank has reported.
@@ -143,14 +143,14 @@ class Hosts {
     }
     part.topology_ = topology_;
     part.network_ = network_;
-    part.carrier_ = carrier_;
+    part.transport_ = transport_;
     part.own_address_ = own_address_;
     part.secret_ = secret_;
-    part.id_ = stirred(id_ + number);
-    for (const Rank member : members) part.id_ = stirred(part.id_ + member);
+    part.id_ = splitmix64(id_ + number);
+    for (const Rank member : members) part.id_ = splitmix64(part.id_ + member);
     return part;
   }
-  bool share_one() const { return hosts_ < 2; }
+  bool is_one_host() const { return hosts_ < 2; }
   // Returns the ranks per CPU of the most oversubscribed machine; 1 if each rank has a CPU, or if not reported.
   double ranks_per_cpu() const {
     double most = 1;
@@ -166,7 +166,7 @@ class Hosts {
 
  private:
   // splitmix64 by S. Vigna.
-  static std::uint64_t stirred(std::uint64_t word) {
+  static std::uint64_t splitmix64(std::uint64_t word) {
     word += 0x9e3779b97f4a7c15ULL;
     word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ULL;
     word = (word ^ word >> 27) * 0x94d049bb133111ebULL;
@@ -182,7 +182,7 @@ class Hosts {
   std::vector<Location> locations_;
   std::shared_ptr<const MergedTopology> topology_;
   std::optional<NetworkFigures> network_;
-  std::string carrier_ = "tcp";
+  std::string transport_ = "tcp";
   std::optional<Address> own_address_;  // Empty if one process emulates all hosts.
 };
 

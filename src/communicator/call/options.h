@@ -35,22 +35,22 @@ struct CommunicatorOptions {
   std::uint32_t channels = 0;      // 0: the tuner chooses.
   std::uint32_t min_channels = 0;  // Bounds of the tuner's choice on devices; 0: none.
   std::uint32_t max_channels = 0;
-  bool probes = true;                    // Measure links between hosts when ranks join. Must match on all ranks.
-  std::string gpu;                       // PCI bus id of the rank's device; empty: no device.
-  std::string tuner_plugin;              // Name or file, as in TUTTI_TUNER_PLUGIN; empty or "none": no plugin.
-  Tune tune = Tune::off;                 // Autotuning.
-  std::string tune_file;                 // File in which rank 0 saves autotuning results; empty: not saved.
-  WaitMode wait = WaitMode::automatic;   // How this rank waits for its peers.
-  std::string version;                   // Version of the library, stored in the tune file.
-  bool shows_buffers = true;             // False for internal calls whose record describes another call.
-  std::uint32_t forced = 0;              // Hash of the options on which ranks must agree; set by force().
-  Requested requested;                   // Names among these options, for error messages; set by force().
+  bool probes = true;                   // Measure links between hosts when ranks join. Must match on all ranks.
+  std::string gpu;                      // PCI bus id of the rank's device; empty: no device.
+  std::string tuner_plugin;             // Name or file, as in TUTTI_TUNER_PLUGIN; empty or "none": no plugin.
+  Tune tune = Tune::off;                // Autotuning.
+  std::string tune_file;                // File in which rank 0 saves autotuning results; empty: not saved.
+  WaitMode wait = WaitMode::automatic;  // How this rank waits for its peers.
+  std::string version;                  // Version of the library, stored in the tune file.
+  bool shows_buffers = true;            // False for internal calls whose record describes another call.
+  std::uint32_t agreement_hash = 0;  // Hash of the options on which ranks must agree; set by update_agreement_hash().
+  Requested requested;               // Names among these options, for error messages; set by update_agreement_hash().
   const std::uint32_t* abort = nullptr;  // Polled only by create() and shrink(): a nonzero value makes them give up.
 
   bool over_network() const { return !transport.empty() && !transport.starts_with("shm"); }
   // A plugin overrides autotuning, so autotuning is off if one is set, even if it cannot be opened.
   bool has_plugin() const { return !tuner_plugin.empty() && tuner_plugin != "none"; }
-  void force();
+  void update_agreement_hash();
 };
 
 }  // namespace tutti

@@ -36,22 +36,22 @@ struct CompressionStatistics {
 class RunStatistics {
  public:
   // Records how the last call ran. The object must not change, and must outlive this one.
-  void show(const LastRun& ran) { last_run_.store(&ran, std::memory_order_release); }
+  void record(const LastRun& ran) { last_run_.store(&ran, std::memory_order_release); }
   LastRun last_run() const { return *last_run_.load(std::memory_order_acquire); }
 
   // Adds a call with compressed messages. Other calls are not counted.
   void add(const Carried& carried) {
-    store_relaxed(&seen_.compressed_calls, seen_.compressed_calls + 1);
-    store_relaxed(&seen_.carried.element_bytes, seen_.carried.element_bytes + carried.element_bytes);
-    store_relaxed(&seen_.carried.message_bytes, seen_.carried.message_bytes + carried.message_bytes);
+    store_relaxed(&statistics_.compressed_calls, statistics_.compressed_calls + 1);
+    store_relaxed(&statistics_.carried.element_bytes, statistics_.carried.element_bytes + carried.element_bytes);
+    store_relaxed(&statistics_.carried.message_bytes, statistics_.carried.message_bytes + carried.message_bytes);
   }
   // Returns the statistics, given the number of all calls of the rank.
   CompressionStatistics compression(std::uint64_t calls) const {
     CompressionStatistics statistics;
-    statistics.compressed_calls = load_relaxed(&seen_.compressed_calls);
+    statistics.compressed_calls = load_relaxed(&statistics_.compressed_calls);
     statistics.uncompressed_calls = calls < statistics.compressed_calls ? 0 : calls - statistics.compressed_calls;
-    statistics.carried.element_bytes = load_relaxed(&seen_.carried.element_bytes);
-    statistics.carried.message_bytes = load_relaxed(&seen_.carried.message_bytes);
+    statistics.carried.element_bytes = load_relaxed(&statistics_.carried.element_bytes);
+    statistics.carried.message_bytes = load_relaxed(&statistics_.carried.message_bytes);
     return statistics;
   }
 
@@ -59,7 +59,7 @@ class RunStatistics {
 
  private:
   std::atomic<const LastRun*> last_run_{&kNoMessages};
-  CompressionStatistics seen_;
+  CompressionStatistics statistics_;
 };
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ constexpr std::size_t kStackBytes = 2 << 20;            // Plans are built and v
 
 Result<std::unique_ptr<Stream>> Stream::create() {
   std::unique_ptr<Stream> stream(new Stream);
-  stream->worker_ = TUTTI_TRY(ServiceThread::start([self = stream.get()] { self->serve(); }, kStackBytes));
+  stream->worker_ = TUTTI_TRY(LibraryThread::start([self = stream.get()] { self->serve(); }, kStackBytes));
   return stream;
 }
 

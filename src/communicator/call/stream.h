@@ -43,7 +43,7 @@ class Stream {
   Status failure_;
   Status unreported_;  // First failure since the last callback. Only serve() uses it.
   bool ending_ = false;
-  std::unique_ptr<ServiceThread> worker_;  // Last: it uses the members above.
+  std::unique_ptr<LibraryThread> worker_;  // Last: it uses the members above.
 };
 
 // A point in a stream: reached when the stream has finished the work enqueued before the last record(). Thread-safe.

@@ -33,7 +33,7 @@ Board::Board(Segment memory, Rank ranks) : memory_(std::move(memory)) {
   for (Rank rank = 0; rank < ranks; ++rank) entries_.push_back(first + rank);
 }
 
-void Board::set_apart(const std::vector<Rank>& remote_ranks) {
+void Board::set_remote_ranks(const std::vector<Rank>& remote_ranks) {
   for (const Rank rank : remote_ranks) {
     remote_entries_.push_back(std::make_unique<BoardEntry>());
     entries_[rank] = remote_entries_.back().get();

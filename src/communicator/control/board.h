@@ -53,7 +53,7 @@ struct CallRecord {
 static_assert(sizeof(CallRecord) == 64);
 
 // Values of CallRecord::collective: all_to_all_v, which has a count per rank, and the all_gather of a split, which has
-// this value as its CommunicatorOptions::forced, too.
+// this value as its CommunicatorOptions::agreement_hash, too.
 inline constexpr std::uint8_t kUnequalCollective = 255;
 inline constexpr std::uint8_t kSplitCollective = 254;
 inline constexpr std::uint32_t kCallHistory = 16;
@@ -86,16 +86,16 @@ static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
 // each rank. Classes get cells in the order of their first calls.
 inline constexpr std::uint32_t kMaxAutotunerCells = 32;
 // Maximum number of measurements that a rank reports for a stage.
-inline constexpr std::size_t kMaxFigures = 56;
+inline constexpr std::size_t kMaxMeasurements = 56;
 // Words of saved tuning results that rank 0 shares with the other ranks.
 inline constexpr std::size_t kMaxSavedWords = 2 * 1024;
 
 // Measurements of one rank for one cell.
 struct alignas(128) AutotunerEntry {
-  std::uint64_t shown = 0;     // Number of the rank's last call in the class; see Switchover.
-  std::uint32_t reported = 0;  // Number of the stage to which `seen_ns` belongs; written after `seen_ns`.
+  std::uint64_t shown = 0;           // Number of the rank's last call in the class; see Switchover.
+  std::uint32_t measured_stage = 0;  // Number of the stage to which `measured_ns` belongs; written after `measured_ns`.
   std::uint32_t reserved = 0;
-  std::uint32_t seen_ns[kMaxFigures] = {};
+  std::uint32_t measured_ns[kMaxMeasurements] = {};
 };
 static_assert(sizeof(AutotunerEntry) == 256);
 
@@ -143,7 +143,7 @@ class Board {
   const Segment& segment() const { return memory_; }
 
   // Declares ranks that are on other hosts. Must be called before all other functions.
-  void set_apart(const std::vector<Rank>& remote_ranks);
+  void set_remote_ranks(const std::vector<Rank>& remote_ranks);
 
   Rank ranks() const { return header().ranks; }
   bool is_remote(Rank rank) const;

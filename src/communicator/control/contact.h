@@ -29,7 +29,7 @@ class Contact {
   TcpConnection& connection() const { return *connection_; }
   std::uint32_t context() const { return context_; }
   // Returns a contact to the same peer over the same connection, for another communicator.
-  Contact beside(std::uint32_t context) const { return Contact(connection_, context); }
+  Contact for_context(std::uint32_t context) const { return Contact(connection_, context); }
 
   // Closes contacts. Connections that no other communicator uses are finished concurrently, within 3 s in total.
   // Closing them one by one would take 3 s for each unreachable peer.

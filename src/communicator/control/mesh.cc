@@ -37,7 +37,7 @@ Result<ConnectionPair> connect_within_process(CarrierSource* carriers) {
     std::unique_ptr<Carrier> carrier;
     if (carriers != nullptr) carrier = TUTTI_TRY(carriers->make());
     return std::make_shared<TcpConnection>(std::move(socket), odd, describe(address),
-                                           Carriage{std::move(carrier), carriers != nullptr, ""});
+                                           CarrierOptions{std::move(carrier), carriers != nullptr, ""});
   };
   std::shared_ptr<TcpConnection> first = TUTTI_TRY(end(std::move(*accepted), false));
   std::shared_ptr<TcpConnection> second = TUTTI_TRY(end(std::move(caller), true));
@@ -91,7 +91,7 @@ Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::st
   for (auto& row : contacts) row.resize(ranks);
   for (Rank a = 0; a < ranks; ++a) {
     for (Rank b = a + 1; b < ranks; ++b) {
-      if (!hosts.share(a, b)) {
+      if (!hosts.same_host(a, b)) {
         auto [first, second] = TUTTI_TRY(connect_within_process(carriers.get()));
         contacts[a][b] = Contact(std::move(first));
         contacts[b][a] = Contact(std::move(second));
@@ -261,7 +261,7 @@ bool Mesh::has_died(Rank rank) {
   if (rank == self_ || peer.left) return false;
   if (!peer.abandoned.ok()) return true;
   if (is_remote(rank)) {
-    connection(rank).look(now_ns());
+    connection(rank).check_liveness(now_ns());
     connection(rank).advance();
     if (!connection(rank).lost()) return false;
   } else {

@@ -137,7 +137,7 @@ class Mesh {
   void abandon(const Status& reason);
 
   // Creates a contact to `peer`. Returns this rank's end, and the other end to send to the peer with a frame.
-  Result<std::pair<Contact, Passage>> further(Rank peer);
+  Result<std::pair<Contact, Passage>> new_contact(Rank peer);
   Result<bool> try_send(Rank peer, Frame frame, const Passage& passage);
   Status send(Rank peer, Frame frame, const Passage& passage);
 

@@ -66,12 +66,12 @@ void Proposals::conclude(Rank peer) {
   if (pair.made) end(pair, pair.number + 1);  // Otherwise the peer has already started the next proposal.
 }
 
-std::uint64_t Proposals::gone_on(const ExcludedList& list) const {
-  const auto found = gone_on_.find(list.digest);
-  return found == gone_on_.end() ? 0 : found->second;
+std::uint64_t Proposals::times_continued(const ExcludedList& list) const {
+  const auto found = continued_.find(list.digest);
+  return found == continued_.end() ? 0 : found->second;
 }
 
-Status Proposals::take_in(Rank peer, ReceivedFrame received) {
+Status Proposals::process(Rank peer, ReceivedFrame received) {
   const Frame& frame = received.frame;
   if (frame.kind == FrameKind::refusal) return take_refusal(peer, frame);
   const auto proposal = payload_of<Proposal>(frame);

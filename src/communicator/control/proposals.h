@@ -49,16 +49,16 @@ class Proposals {
   void conclude(Rank peer);
   // Returns how often ranks have continued without the ranks of a list. Equal on all ranks that continued, unlike the
   // number of a pair, which conclude() increments.
-  std::uint64_t gone_on(const ExcludedList& list) const;
-  void go_on(const ExcludedList& list) { ++gone_on_[list.digest]; }
+  std::uint64_t times_continued(const ExcludedList& list) const;
+  void count_continuation(const ExcludedList& list) { ++continued_[list.digest]; }
   // Processes a frame of kind proposal or refusal.
-  Status take_in(Rank peer, ReceivedFrame received);
+  Status process(Rank peer, ReceivedFrame received);
 
  private:
   Status take_refusal(Rank peer, const Frame& frame);
 
   std::map<Rank, Pair> pairs_;
-  std::map<std::uint64_t, std::uint64_t> gone_on_;  // By digest of the list.
+  std::map<std::uint64_t, std::uint64_t> continued_;  // By digest of the list.
 };
 
 }  // namespace tutti

@@ -81,7 +81,7 @@ Status Regions::free(std::byte* memory) {
 }
 
 // Maps a shared file over the private pages, which keep their address.
-Status Regions::enroll(std::byte* memory, std::size_t bytes) {
+Status Regions::register_memory(std::byte* memory, std::size_t bytes) {
   const std::size_t page = mapped_page_bytes();
   if (reinterpret_cast<std::uintptr_t>(memory) % page != 0 || bytes == 0 || bytes % page != 0) {
     return invalid_argument("memory " + at(memory) + " of " + std::to_string(bytes) + " bytes is not whole pages of " +
@@ -117,7 +117,7 @@ bool Regions::overlaps(const std::byte* memory, std::size_t bytes) const {
   return start + region.memory.size() > memory;
 }
 
-Status Regions::withdraw(std::byte* memory) {
+Status Regions::deregister_memory(std::byte* memory) {
   const std::lock_guard lock(mutex_);
   const auto found = regions_.find(memory);
   if (found != regions_.end() && found->second.origin == Origin::allocated)

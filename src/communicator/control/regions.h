@@ -25,10 +25,10 @@ class Regions {
 
   Result<std::byte*> allocate(std::size_t bytes);
   Status free(std::byte* memory);
-  // enroll() replaces private memory by a region with the same content; withdraw() reverts that. Both need whole pages.
-  // If the memory has been unmapped meanwhile, withdraw() forgets the region and fails.
-  Status enroll(std::byte* memory, std::size_t bytes);
-  Status withdraw(std::byte* memory);
+  // register_memory() replaces private memory by a region with the same content; deregister_memory() reverts that. Both
+  // need whole pages. If the memory has been unmapped meanwhile, deregister_memory() forgets the region and fails.
+  Status register_memory(std::byte* memory, std::size_t bytes);
+  Status deregister_memory(std::byte* memory);
 
   // Returns the region that holds all of [memory, memory + bytes); nullopt if there is none.
   std::optional<BufferReference> find(const std::byte* memory, std::size_t bytes) const;

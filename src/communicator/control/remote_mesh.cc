@@ -51,7 +51,7 @@ std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
     Frame& frame = arrival.received.frame;
     arrival.whole = note->size() == sizeof frame && head.version == 1;
     if (arrival.whole) std::memcpy(&frame, note->data(), sizeof frame);
-    if (arrival.whole && frame.context != 0) arrival.received.contact = peers_[rank].contact.beside(frame.context);
+    if (arrival.whole && frame.context != 0) arrival.received.contact = peers_[rank].contact.for_context(frame.context);
     if (!arrival.whole || !note_end(peers_[rank], frame)) return arrival;
   }
   return std::nullopt;
@@ -119,7 +119,7 @@ void Mesh::drain_for(std::int64_t timeout_ms) {
   }
 }
 
-Result<std::pair<Contact, Passage>> Mesh::further(Rank peer) {
+Result<std::pair<Contact, Passage>> Mesh::new_contact(Rank peer) {
   std::pair<Contact, Passage> both;
   if (!is_remote(peer)) {
     auto sockets = TUTTI_TRY(open_socket_pair(SOCK_SEQPACKET));
@@ -128,7 +128,7 @@ Result<std::pair<Contact, Passage>> Mesh::further(Rank peer) {
     return both;
   }
   both.second.context = connection(peer).new_context();
-  both.first = peers_[peer].contact.beside(both.second.context);
+  both.first = peers_[peer].contact.for_context(both.second.context);
   return both;
 }
 

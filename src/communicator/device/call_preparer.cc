@@ -32,7 +32,7 @@ DeviceCallPreparer::DeviceCallPreparer(const Communicator& control, PeerSet& pee
 CallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& options) const {
   CallKey key = {.count = call.count,
                  .shape = own_shape_of(call),
-                 .forced = options.forced,
+                 .agreement_hash = options.agreement_hash,
                  .in_windows = windows_.windows_of(call).both()};
   key.in_place = call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, self_);
   return key;
@@ -77,9 +77,9 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
   auto prepared = std::make_unique<PreparedDeviceCall>(plan->runs);
   prepared->record = chosen.record;
   prepared->mapped = choice.mapped;
-  prepared->corrects = planned.corrects;
+  prepared->has_residual = planned.has_residual;
   const std::uint64_t block_bytes = call.count * size_of(call.type);
-  if (planned.copies_input || (planned.corrects && !planned.in_place))
+  if (planned.copies_input || (planned.has_residual && !planned.in_place))
     prepared->copied_bytes = input_blocks(planned.key.problem, self_) * block_bytes;
   TUTTI_CHECK_OK(lanes_.create_lanes(plan->specs, choice.channels));
   Launch launch;
@@ -97,7 +97,7 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
                                {choice.mapped, choice.mapped ? Protocol::simple : choice.protocol, copies}, *prepared));
-  if (launch.cut.group > 1) prepared->carried = carried_by(plan->programs(), launch);
+  if (launch.cut.group > 1) prepared->carried = bytes_sent(plan->programs(), launch);
   trace_choice(self_, prepared->record, choice, nullptr);
   return prepared;
 }
@@ -108,7 +108,8 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   std::vector<RankBuffers> peers(ranks_);  // Only their addresses matter.
   launch.peers = peers.data();
   // Only lanes with LL or LL128 are received in words, at most one slot at a time.
-  const std::size_t stage_bytes = is_small(execution.protocol) ? slot_data(lanes_.slots(), execution.protocol) : 0;
+  const std::size_t stage_bytes =
+      has_inline_flags(execution.protocol) ? slot_data(lanes_.slots(), execution.protocol) : 0;
   std::vector<std::vector<std::byte>> images;
   std::vector<std::span<LaneState* const>> ends_of;
   for (const Program* program : programs) {

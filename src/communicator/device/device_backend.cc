@@ -108,7 +108,7 @@ Result<DeviceJob> DeviceBackend::collective(const Call& call, const Communicator
   if (call.count == 0 || only_copies(call)) {
     CallRecord record = record_of(call, options);
     TUTTI_CHECK_OK(announce(record, call));
-    statistics_.show(RunStatistics::kNoMessages);
+    statistics_.record(RunStatistics::kNoMessages);
     DeviceJob job;
     if (call.count > 0 && call.input != call.output) job.copy_to = call.output;
     job.copy_from = call.input;
@@ -120,7 +120,7 @@ Result<DeviceJob> DeviceBackend::collective(const Call& call, const Communicator
   TUTTI_CHECK_OK(announce(prepared.record, call));
   if (prepared.mapped) ++mapped_calls_;
   if (prepared.entry.call.task.compression != CompressionFormat::none) statistics_.add(prepared.carried);
-  statistics_.show(prepared.runs.with(options.compression_rounding.rounding));
+  statistics_.record(prepared.runs.with(options.compression_rounding.rounding));
   return jobs_.job_of(prepared, call, options, signature_of(prepared.record));
 }
 

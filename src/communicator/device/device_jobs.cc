@@ -13,7 +13,7 @@ namespace {
 // True if the call rounds beyond its format: by random numbers, or with error feedback.
 bool uses_rounding(const PreparedDeviceCall& prepared, const RequestedRounding& requested) {
   if (prepared.entry.call.task.compression == CompressionFormat::none) return false;
-  return prepared.corrects || requested.rounding == Rounding::stochastic;
+  return prepared.has_residual || requested.rounding == Rounding::stochastic;
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ Result<DeviceJob> DeviceJobs::job_of(PreparedDeviceCall& prepared, const Call& c
     entry.self.input = entry.self.scratch + prepared.scratch_bytes;
   }
   if (prepared.ring != nullptr) entry.self.scratch = prepared.ring;
-  if (prepared.copied_bytes > 0 && !prepared.corrects) {
+  if (prepared.copied_bytes > 0 && !prepared.has_residual) {
     job.copy_to = entry.self.input;
     job.copy_from = call.input;
     job.copy_bytes = prepared.copied_bytes;
@@ -79,21 +79,21 @@ Status DeviceJobs::bind_rounding(const PreparedDeviceCall& prepared, const Call&
       numbers_of(call, self_, peers_.ranks(), prepared.record.sequence - joining_, requested.seed);
   KernelRounding rounding = {.key = numbers.key,
                              .input_key = numbers.input_key,
-                             .quantization_errors = prepared.corrects ? call.residual : nullptr,
+                             .quantization_errors = prepared.has_residual ? call.residual : nullptr,
                              .elements = numbers.elements,
                              .firsts = {numbers.first_input, numbers.first_output},
                              .dithers = dithers ? 1U : 0U};
   KernelCall& entry = job.entry.call;
   entry.rounding = TUTTI_TRY(upload_rounding(rounding, job.entry.channels));
-  if (!prepared.corrects) return {};
-  job.correct = {.input = call.input,
-                 .held = const_cast<std::byte*>(entry.self.input),
-                 .residual = call.residual,
-                 .rounding = entry.rounding,
-                 .count = call.count,
-                 .blocks = input_blocks(problem_of(call, peers_.ranks()), self_),
-                 .compression = entry.task.compression,
-                 .type = call.type};
+  if (!prepared.has_residual) return {};
+  job.residual = {.input = call.input,
+                  .held = const_cast<std::byte*>(entry.self.input),
+                  .residual = call.residual,
+                  .rounding = entry.rounding,
+                  .count = call.count,
+                  .blocks = input_blocks(problem_of(call, peers_.ranks()), self_),
+                  .compression = entry.task.compression,
+                  .type = call.type};
   return {};
 }
 

@@ -11,8 +11,8 @@
 #include "src/communicator/device/call_order.h"
 #include "src/communicator/device/kernel_reports.h"
 #include "src/communicator/device/windows.h"
+#include "src/communicator/membership/control_plane.h"
 #include "src/communicator/peers/peer_set.h"
-#include "src/communicator/waiting/control_plane.h"
 
 namespace tutti {
 

@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "src/executor/thread_block/ll128.h"
-#include "src/executor/thread_block/words.h"
+#include "src/executor/thread_block/ll_words.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
@@ -25,7 +25,8 @@ Rank position_in(const RankMapping& rank_mapping, Rank rank) {
 
 std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
   if (protocol == Protocol::simple) return slots.simple;
-  return static_cast<std::uint32_t>(protocol == Protocol::ll128 ? ll128_capacity(slots.ll) : words_capacity(slots.ll));
+  return static_cast<std::uint32_t>(protocol == Protocol::ll128 ? ll128_capacity(slots.ll)
+                                                                : ll_words_capacity(slots.ll));
 }
 
 std::vector<const Program*> DevicePlan::programs() const {
@@ -91,7 +92,7 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
   const RankMapping& order = moves ? rank_mapping : RankMapping();
   const Rank self = position_in(order, self_);
   Loop loop = loop_of(proved.overlaps, kSlotsAhead);
-  if (is_small(protocol)) loop.slots = 1;
+  if (has_inline_flags(protocol)) loop.slots = 1;
   std::vector<LaneUse> uses = lanes_of(proved.plans, self, loop);
   for (LaneUse& use : uses)
     if (!order.order.empty()) use.peer = order.order[use.peer];

@@ -75,13 +75,14 @@ class ConcurrentCalls {
       const DeviceJob job = TUTTI_TRY(is_message(call->call) ? backend.message(call->call, call->options)
                                                              : backend.collective(call->call, call->options));
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
-      if (job.correct.compression != CompressionFormat::none) TUTTI_CHECK_OK(device().correct(job.correct, stream()));
+      if (job.residual.compression != CompressionFormat::none)
+        TUTTI_CHECK_OK(device().apply_residual(job.residual, stream()));
       if (!job.launches) continue;
       if (backend.is_time_sliced()) {
         time_sliced_[&backend].push_back(job);
         continue;
       }
-      Family& family = families_[backend.peers().family()];
+      Family& family = families_[backend.peers().process_group_id()];
       family.jobs.push_back(job);
       family.ranks.insert(&backend);
       family.share = backend.peers().thread_blocks();
@@ -105,9 +106,9 @@ class ConcurrentCalls {
 
   // True if only collectives of one communicator run here. The time of the launch is then the time of these calls.
   bool of_one_communicator() const {
-    const std::uint64_t family = calls_.front()->backend().peers().family();
+    const std::uint64_t family = calls_.front()->backend().peers().process_group_id();
     return std::all_of(calls_.begin(), calls_.end(), [&](const DeviceCall* call) {
-      return !is_message(call->call) && call->backend().peers().family() == family;
+      return !is_message(call->call) && call->backend().peers().process_group_id() == family;
     });
   }
 
@@ -275,11 +276,11 @@ enum class RefusalCause { caller, failure };
 // wait for calls that are never made, so these communicators fail.
 void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, RefusalCause cause) {
   for (const DeviceCall& call : calls) call.backend().cancel_prepared();
-  const std::uint64_t family = refused.backend().peers().family();
+  const std::uint64_t family = refused.backend().peers().process_group_id();
   std::map<const Communicator*, std::uint32_t> own;
   for (const DeviceCall& call : calls) ++own[call.communicator];
   for (const DeviceCall& call : calls) {
-    const bool same = call.backend().peers().family() == family;
+    const bool same = call.backend().peers().process_group_id() == family;
     if (same && own[call.communicator] == 1 && cause == RefusalCause::caller) continue;
     (void)call.communicator->call_off(reason);
   }

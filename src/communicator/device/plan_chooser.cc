@@ -52,7 +52,7 @@ DevicePlanChooser::DevicePlanChooser(const PeerSet& peers, const DeviceWindows& 
 // ---- Rank orders ----
 
 bool DevicePlanChooser::reorders(std::string_view algorithm, const RankMapping& rank_mapping, const Problem& problem) {
-  return applies(rank_mapping, problem) || takes_blocks_along(algorithm, problem.collective);
+  return applies(rank_mapping, problem) || moves_blocks_with_ranks(algorithm, problem.collective);
 }
 
 const RankMapping& DevicePlanChooser::rank_mapping_for(const Problem& problem) const {
@@ -76,7 +76,7 @@ Result<Query> DevicePlanChooser::query_for(const Call& call, const CommunicatorO
   if (!by_hosts || !query.algorithm.empty()) return query;
   const Choice choice = TUTTI_TRY(choose(query));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
-  if (!wants_hosts(*algorithm, call.collective) || lanes_fit(*algorithm, problem)) return query;
+  if (!requires_hosts(*algorithm, call.collective) || lanes_fit(*algorithm, problem)) return query;
   problem.groups.clear();
   return query_of(call, problem, options);
 }
@@ -109,7 +109,7 @@ Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOption
 }
 
 Result<std::string_view> DevicePlanChooser::protocol_on_devices(const CommunicatorOptions& options) const {
-  if (options.protocol != "LL128" || peers_.keeps_lines_whole()) return std::string_view(options.protocol);
+  if (options.protocol != "LL128" || peers_.all_on_nvlink()) return std::string_view(options.protocol);
   const std::string why =
       "protocol 'LL128' needs NVLink between all ranks on different GPUs, because PCIe may split its 128 bytes";
   if (!options.protocol_is_from_nccl) return unsupported(why + ": use LL or Simple, or do not force a protocol");
@@ -117,7 +117,7 @@ Result<std::string_view> DevicePlanChooser::protocol_on_devices(const Communicat
   return std::string_view();
 }
 
-// For windows, uses the promise of the program that all ranks pass buffers in windows.
+// For windows, uses the guarantee of the program that all ranks pass buffers in windows.
 Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& problem,
                                           const CommunicatorOptions& options) const {
   const CompressionRequest compression = compression_request(call, options, peers_.ranks());
@@ -135,7 +135,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .network = peers_.network(),
                .thread_blocks = peers_.thread_blocks(),
                .only_rings = rings_.only_rings,
-               .on_nvlinks = !peers_.network() && peers_.keeps_lines_whole(),
+               .on_nvlinks = !peers_.network() && peers_.all_on_nvlink(),
                .channels = options.channels,
                .min_channels = options.min_channels,
                .max_channels = options.max_channels,

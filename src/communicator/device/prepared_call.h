@@ -7,7 +7,7 @@
 #include "src/communicator/call/run_statistics.h"
 #include "src/communicator/control/board.h"
 #include "src/executor/thread_block/batch.h"
-#include "src/executor/thread_block/correct.h"
+#include "src/executor/thread_block/residual.h"
 
 namespace tutti {
 
@@ -16,10 +16,10 @@ struct PreparedDeviceCall {
   // `reported` must outlive this object.
   explicit PreparedDeviceCall(const ReportedRuns& reported) : runs(reported) {}
 
-  const ReportedRuns& runs;  // Messages report nothing.
-  bool corrects = false;     // Adds the residual to the input and rounds the sum.
-  bool mapped = false;       // Accesses peers' buffers.
-  CallRecord record;         // Not used by messages.
+  const ReportedRuns& runs;   // Messages report nothing.
+  bool has_residual = false;  // Adds the residual to the input and rounds the sum.
+  bool mapped = false;        // Accesses peers' buffers.
+  CallRecord record;          // Not used by messages.
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
   std::byte* memory = nullptr;  // On the device: the image, then the lane ends.
@@ -39,7 +39,7 @@ struct DeviceJob {
   std::byte* copy_to = nullptr;  // Null: no copy.
   const std::byte* copy_from = nullptr;
   std::size_t copy_bytes = 0;
-  CorrectTask correct;  // Without a format: no rounding.
+  ResidualTask residual;  // Without a format: no rounding.
   bool launches = false;
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;

@@ -57,8 +57,8 @@ TimeSlicedLauncher::~TimeSlicedLauncher() {
 Status TimeSlicedLauncher::start() {
   if (stream_server_ != nullptr) return {};
   if (launcher_ == nullptr)
-    launcher_ = TUTTI_TRY(ServiceThread::start([this] { run_launcher(); }, 4 * kServiceStackBytes));
-  stream_server_ = TUTTI_TRY(ServiceThread::start([this] { serve_streams(); }));
+    launcher_ = TUTTI_TRY(LibraryThread::start([this] { run_launcher(); }, 4 * kServiceStackBytes));
+  stream_server_ = TUTTI_TRY(LibraryThread::start([this] { serve_streams(); }));
   return {};
 }
 

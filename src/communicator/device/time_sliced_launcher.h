@@ -17,8 +17,8 @@
 
 #include "src/base/service_thread.h"
 #include "src/communicator/device/prepared_call.h"
+#include "src/communicator/membership/control_plane.h"
 #include "src/communicator/peers/mapped_segment.h"
-#include "src/communicator/waiting/control_plane.h"
 #include "src/executor/thread_block/device.h"
 
 namespace tutti {
@@ -110,7 +110,7 @@ class TimeSlicedLauncher {
   bool closing_ = false;
   const Request* job_ = nullptr;  // Request that the stream server gave to the launcher.
   bool stopping_ = false;         // The launcher is to end.
-  std::unique_ptr<ServiceThread> stream_server_, launcher_;
+  std::unique_ptr<LibraryThread> stream_server_, launcher_;
 };
 
 }  // namespace tutti

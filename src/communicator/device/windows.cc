@@ -59,7 +59,7 @@ struct DeviceWindows::WindowInfo {
   std::uint64_t address = 0;  // For ranks of the same process.
   DeviceShare share;          // For ranks of other processes.
   std::uint64_t bytes = 0;
-  std::uint32_t promises = 0;
+  std::uint32_t guaranteed = 0;
   std::uint32_t shared = 0;  // 1: other ranks can access it.
 };
 
@@ -69,7 +69,7 @@ DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own, File& 
   WindowInfo info;
   info.address = reinterpret_cast<std::uint64_t>(own.memory);
   info.bytes = own.bytes;
-  info.promises = own.promise == WindowPromise::symmetric ? 1 : 0;
+  info.guaranteed = own.guarantee == WindowGuarantee::symmetric ? 1 : 0;
   info.shared = 1;
   if (peers_.on_one_device()) return info;
   auto share = peers_.own_memory().device().share_of(own.memory, own.bytes, file);
@@ -96,7 +96,7 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   const std::vector<WindowInfo>& infos = all.front();
   // A rank that communicates through host memory cannot access the other's records or buffers.
   const bool possible = !peers_.through_host() && std::all_of(infos.begin(), infos.end(), [](const WindowInfo& info) {
-    return info.promises != 0 && info.shared != 0;
+    return info.guaranteed != 0 && info.shared != 0;
   });
   const std::uint32_t number = free_number();
   if (!possible || number == 0) return WindowHandle{0};
@@ -221,10 +221,10 @@ Status DeviceWindows::compare(const CallRecord& ours, Rank peer, const CallRecor
   const Rank inside = own_in_windows ? control_.rank() : peer;
   const std::string& name = control_.options().name;
   const std::string on = name.empty() ? "" : " on " + name;
-  return invalid_usage("in " + describe(ours) + " #" + std::to_string(ours.sequence) + on + " rank " +
-                       std::to_string(outside) + " passed buffers outside of symmetric windows, and rank " +
-                       std::to_string(inside) +
-                       " in them: pass them alike on all ranks, or register the windows without the promise");
+  return invalid_usage(
+      "in " + describe(ours) + " #" + std::to_string(ours.sequence) + on + " rank " + std::to_string(outside) +
+      " passed buffers outside of symmetric windows, and rank " + std::to_string(inside) +
+      " in them: pass them alike on all ranks, or register the windows without TUTTI_WINDOW_SYMMETRIC");
 }
 
 }  // namespace tutti

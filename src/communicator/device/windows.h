@@ -15,12 +15,12 @@ namespace tutti {
 
 // Guarantee of the program. symmetric: each collective has its buffers in windows registered with this promise on all
 // ranks or on none.
-enum class WindowPromise : std::uint8_t { none, symmetric };
+enum class WindowGuarantee : std::uint8_t { none, symmetric };
 
 struct WindowBuffer {
   std::byte* memory = nullptr;
   std::size_t bytes = 0;
-  WindowPromise promise = WindowPromise::none;
+  WindowGuarantee guarantee = WindowGuarantee::none;
 };
 
 // Identifies a window of this rank within the process; 0: none.
@@ -44,7 +44,7 @@ class DeviceWindows {
   Result<const AddressExchange*> make_exchange(const KernelReports& reports);
 
   // Collective: registers `own` as this rank's buffer of a new window. Returns 0 on all ranks if any rank cannot share
-  // its buffer, does not give the promise, or cannot access a peer's buffer.
+  // its buffer, does not give the guarantee, or cannot access a peer's buffer.
   Result<WindowHandle> register_buffer(const WindowBuffer& own);
   bool contains(WindowHandle handle) const { return number_of(handle) != 0; }
   // Closes the peers' buffers of the window, which no later call of this rank may use. If each rank has its own

@@ -17,11 +17,11 @@ Result<const AutotunedCall::Collective*> AutotunedCall::next() {
   HostAutotuning& autotuning = backend_.autotuning();
   const Collective* const done = nullptr;
   switch (part_) {
-    case Part::none: return autotuning.saved().unreported() ? begin_recall() : begin_call();
-    case Part::recall: autotuning.saved().reported(); return begin_call();
+    case Part::none: return autotuning.saved().needs_sharing() ? begin_broadcast_saved() : begin_call();
+    case Part::recall: autotuning.saved().mark_shared(); return begin_call();
     case Part::call:
       if (tuned_ == nullptr) return done;
-      ended_ = tuned_->took(running_.prepared->ran_mapped(), now_ns() - began_ns_);
+      ended_ = tuned_->record(running_.prepared->ran_mapped(), now_ns() - began_ns_);
       return ended_ == nullptr ? Result<const Collective*>(done) : begin_sum();
     case Part::sum:
       tuned_->conclude(*ended_, sums_ns_, membership_.ranks);
@@ -32,7 +32,7 @@ Result<const AutotunedCall::Collective*> AutotunedCall::next() {
 }
 
 // Rank 0 reads the file.
-Result<const AutotunedCall::Collective*> AutotunedCall::begin_recall() {
+Result<const AutotunedCall::Collective*> AutotunedCall::begin_broadcast_saved() {
   part_ = Part::recall;
   SavedTuning& saved = backend_.autotuning().saved();
   saved.read();
@@ -56,7 +56,7 @@ Result<const AutotunedCall::Collective*> AutotunedCall::begin_call() {
 
 Result<const AutotunedCall::Collective*> AutotunedCall::begin_sum() {
   part_ = Part::sum;
-  sums_ns_ = ended_->autotuner.seen();
+  sums_ns_ = ended_->autotuner.measurements();
   Call sum;
   sum.type = DataType::uint64;
   sum.count = sums_ns_.size();
@@ -69,7 +69,7 @@ Result<const AutotunedCall::Collective*> AutotunedCall::begin_internal(const Cal
   CommunicatorOptions own = options_;
   own.tune = Tune::off;
   own.shows_buffers = false;
-  own.forced = form;
+  own.agreement_hash = form;
   const HostBackend::Found found = TUTTI_TRY(backend_.prepare(internal, own));
   found.prepared->record = record_of(call_, own);
   running_ = {found.prepared, internal, std::move(own)};

@@ -25,7 +25,7 @@ class AutotunedCall {
 
  private:
   enum class Part : std::uint8_t { none, recall, call, sum };
-  Result<const Collective*> begin_recall();
+  Result<const Collective*> begin_broadcast_saved();
   Result<const Collective*> begin_call();
   Result<const Collective*> begin_sum();
   // Prepares an internal collective. Error messages describe it as the user's call.

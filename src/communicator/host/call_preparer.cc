@@ -39,7 +39,7 @@ Result<double> HostCallPreparer::predict_us(const Call& call, const Communicator
 CallKey HostCallPreparer::key_of(const Call& call, const CommunicatorOptions& options) const {
   return {.count = call.count,
           .shape = own_shape_of(call),
-          .forced = options.forced,
+          .agreement_hash = options.agreement_hash,
           .in_place = call.output - call.input == in_place_distance(call, membership_.ranks, membership_.rank)};
 }
 
@@ -140,7 +140,7 @@ Result<std::unique_ptr<PreparedCall>> HostCallPreparer::prepare_by(const Call& c
   auto lanes = std::make_unique<PlanRun>(*plan, chosen.choice);
   lanes->in_place = planned.in_place;
   lanes->copy_input = planned.copies_input;
-  lanes->corrects = planned.corrects;
+  lanes->has_residual = planned.has_residual;
   trace_choice(membership_.rank, prepared->record, chosen.choice, mapped);
   if (mapped == nullptr) prepared->run = std::move(lanes);
   else prepared->run.emplace<Mappable>(*mapped, otherwise, std::move(lanes));
@@ -172,7 +172,7 @@ Result<PlanRun*> HostCallPreparer::mapped_run(Mappable& mappable, const Call& ca
 Status HostCallPreparer::lay_out(const Call& call, PlanRun& run) const {
   const ConnectedPlan& plan = run.plan;
   TUTTI_CHECK_OK(cut_call(call, run.choice, plan.limits, membership_.ranks, run.launch, plan.key.compression));
-  if (plan.key.compression != CompressionFormat::none) run.carried = carried_by(plan.compiled->program(), run.launch);
+  if (plan.key.compression != CompressionFormat::none) run.carried = bytes_sent(plan.compiled->program(), run.launch);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
   run.scratch_bytes =
       plan.compiled->scratch_units() == 0 ? 0 : (plan.compiled->scratch_units() / plan.limits.units + 1) * block_bytes;

@@ -84,9 +84,9 @@ void CallRunner::bind_buffers(const CallRecord& record, PlanRun& run, const Call
   launch.self = {.input = const_cast<std::byte*>(call.input), .output = call.output};
   if (run.compressed_fold) {
     statistics_.add(run.carried);
-    statistics_.show(run.plan.runs.with(requested.rounding));
+    statistics_.record(run.plan.runs.with(requested.rounding));
   }
-  if (run.copy_input && !run.corrects) {
+  if (run.copy_input && !run.has_residual) {
     launch.self.input = room_for_copy(run.input_bytes);
     std::copy_n(call.input, run.input_bytes, launch.self.input);
   }
@@ -113,16 +113,16 @@ std::byte* CallRunner::room_for_copy(std::uint64_t bytes) {
 void CallRunner::bind_rounding(std::uint64_t sequence, PlanRun& run, const Call& call,
                                const RequestedRounding& requested) {
   const bool dithers = requested.rounding == Rounding::stochastic;
-  run.interpreter->backend().round(dithers || run.corrects ? &run.rounding : nullptr);
-  if (!dithers && !run.corrects) return;
+  run.interpreter->backend().round(dithers || run.has_residual ? &run.rounding : nullptr);
+  if (!dithers && !run.has_residual) return;
   const CallNumbers numbers = numbers_of(call, membership_.rank, membership_.ranks, sequence, requested.seed);
   const Dither of_inputs = {numbers.input_key, 0};
-  if (run.corrects) correct_input(run, call, dithers ? &of_inputs : nullptr);
+  if (run.has_residual) apply_residual(run, call, dithers ? &of_inputs : nullptr);
 
   CallRounding& rounding = run.rounding;
   rounding = {.dithers = dithers,
               .key = numbers.key,
-              .quantization_errors = run.corrects ? call.residual : nullptr,
+              .quantization_errors = run.has_residual ? call.residual : nullptr,
               .elements = numbers.elements,
               .element_bytes = size_of(call.type)};
   rounding.begins[index_of(Space::input)] = run.launch.self.input;
@@ -132,7 +132,7 @@ void CallRunner::bind_rounding(std::uint64_t sequence, PlanRun& run, const Call&
   rounding.firsts[index_of(Space::output)] = numbers.first_output;
 }
 
-void CallRunner::correct_input(PlanRun& run, const Call& call, const Dither* dither) {
+void CallRunner::apply_residual(PlanRun& run, const Call& call, const Dither* dither) {
   const bool in_place = run.in_place && !run.copy_input;
   std::byte* const held = in_place ? call.output : room_for_copy(run.input_bytes);
   const std::uint64_t block_bytes = call.count * size_of(call.type);
@@ -140,8 +140,8 @@ void CallRunner::correct_input(PlanRun& run, const Call& call, const Dither* dit
   for (std::uint64_t block = 0; block * block_bytes < run.input_bytes; ++block) {
     const std::uint64_t first = block * call.count;
     const Dither here = dither == nullptr ? Dither{} : Dither{dither->seed, first};
-    encoder.correct(call.input + block * block_bytes, call.count, call.residual + first, held + block * block_bytes,
-                    dither == nullptr ? nullptr : &here);
+    encoder.apply_residual(call.input + block * block_bytes, call.count, call.residual + first,
+                           held + block * block_bytes, dither == nullptr ? nullptr : &here);
   }
   run.launch.self.input = held;
 }

@@ -9,7 +9,7 @@
 #include "src/communicator/host/call_preparer.h"
 #include "src/communicator/host/mapped_buffers.h"
 #include "src/communicator/host/prepared_call.h"
-#include "src/communicator/waiting/waiter.h"
+#include "src/communicator/membership/waiter.h"
 
 namespace tutti {
 
@@ -52,7 +52,7 @@ class CallRunner {
   // Prepares a compressed call after its buffers are known, before it runs.
   void bind_rounding(std::uint64_t sequence, PlanRun& run, const Call& call, const RequestedRounding& requested);
   // Replaces an input that has a residual by a copy that includes the residual and is already rounded.
-  void correct_input(PlanRun& run, const Call& call, const Dither* dither);
+  void apply_residual(PlanRun& run, const Call& call, const Dither* dither);
   std::byte* room_for_copy(std::uint64_t bytes);
 
   ControlPlane& control_;

@@ -30,7 +30,7 @@ Result<bool> CollectiveOperation::choose_run() {
   PlanRun* run = mappable->lanes.get();
   if (mapped) run = TUTTI_TRY(runner_.preparer_.mapped_run(*mappable, call_, runner_.buffers_.peers()));
   mappable->ran_mapped = mapped;
-  runner_.statistics_.show(run->plan.runs.nearest);  // Such calls are not compressed.
+  runner_.statistics_.record(run->plan.runs.nearest);  // Such calls are not compressed.
   run_ = run;
   return true;
 }

@@ -26,7 +26,7 @@ ConnectedPlans::ConnectedPlans(Membership& membership)
 // level. For the others the groups are hosts, and blocks cross the link of each host once.
 const RankMapping& ConnectedPlans::rank_mapping_for(const Problem& flat, std::string_view named) const {
   const Algorithm* algorithm = find(flat.collective, named);
-  if (algorithm == nullptr || by_domains_.groups.empty() || !wants_hosts(*algorithm, flat.collective))
+  if (algorithm == nullptr || by_domains_.groups.empty() || !requires_hosts(*algorithm, flat.collective))
     return rank_mapping_;
   Problem grouped = flat;
   grouped.groups = by_domains_.groups;
@@ -51,7 +51,7 @@ Result<ConnectedPlan*> ConnectedPlans::plan(const PlanKey& key) {
   connected->limits = {.algorithm = key.algorithm->name(),
                        .units = proved.plans[membership_.rank].shape.units,
                        .longest_units = std::max(longest_message(proved.plans), 1U),
-                       .granule_bytes = is_small(key.protocol) ? 8 : kCacheLine,
+                       .granule_bytes = has_inline_flags(key.protocol) ? 8 : kCacheLine,
                        .overlaps = proved.overlaps,
                        .balanced = proved.balanced};
   TUTTI_CHECK_OK(connect_lanes(proved.plans, *connected));

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/communicator/membership/membership.h"
 #include "src/communicator/planning/call_planner.h"
-#include "src/communicator/waiting/membership.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"
 #include "src/plan/algorithm.h"

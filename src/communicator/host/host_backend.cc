@@ -37,9 +37,9 @@ Result<HostBackend::Found> HostBackend::prepare(const Call& call, const Communic
 
 // CollectiveOperation shows mappable calls, once it is known whether they are mapped.
 void HostBackend::show(const PreparedCall& prepared, const CommunicatorOptions& options) {
-  if (std::holds_alternative<WithoutData>(prepared.run)) statistics_.show(RunStatistics::kNoMessages);
+  if (std::holds_alternative<WithoutData>(prepared.run)) statistics_.record(RunStatistics::kNoMessages);
   if (const OverLanes* over_lanes = std::get_if<OverLanes>(&prepared.run))
-    statistics_.show((*over_lanes)->plan.runs.with(options.compression_rounding.rounding));
+    statistics_.record((*over_lanes)->plan.runs.with(options.compression_rounding.rounding));
 }
 
 // ---- Calls ----
@@ -47,7 +47,7 @@ void HostBackend::show(const PreparedCall& prepared, const CommunicatorOptions& 
 // Inlined, since every small call runs through it.
 [[gnu::always_inline]] inline Status HostBackend::run_and_report(const Call& call, const CommunicatorOptions& options) {
   Status status = caught([&] {
-    if (latest_ != nullptr && latest_->serves(call, options.forced)) {
+    if (latest_ != nullptr && latest_->serves(call, options.agreement_hash)) {
       PlanRun* const brief = brief_run_of(*latest_);
       if (brief != nullptr) return runner_.run_brief(*latest_, *brief, call, options);
     }
@@ -74,7 +74,7 @@ Status HostBackend::run_between_hosts(const Call& call, const CommunicatorOption
 }
 
 Status HostBackend::run_collective(const Call& call, const CommunicatorOptions& options) {
-  if (latest_ != nullptr && latest_->serves(call, options.forced)) return runner_.run(*latest_, call, options);
+  if (latest_ != nullptr && latest_->serves(call, options.agreement_hash)) return runner_.run(*latest_, call, options);
   if (!is_tunable(call, options, control_.membership.ranks)) {
     const Found found = TUTTI_TRY(prepare(call, options));
     return runner_.run(*found.prepared, call, options);

@@ -8,9 +8,9 @@
 #include "src/communicator/host/call_preparer.h"
 #include "src/communicator/host/call_runner.h"
 #include "src/communicator/host/point_to_point.h"
+#include "src/communicator/membership/control_plane.h"
+#include "src/communicator/membership/waiter.h"
 #include "src/communicator/planning/call_cache.h"
-#include "src/communicator/waiting/control_plane.h"
-#include "src/communicator/waiting/waiter.h"
 
 namespace tutti {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/communicator/call/call.h"
-#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/membership/control_plane.h"
 #include "src/executor/program.h"
 
 namespace tutti {

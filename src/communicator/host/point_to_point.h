@@ -11,7 +11,7 @@
 
 #include "src/communicator/call/call.h"
 #include "src/communicator/call/operation.h"
-#include "src/communicator/waiting/waiter.h"
+#include "src/communicator/membership/waiter.h"
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"
 

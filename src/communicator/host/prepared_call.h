@@ -25,9 +25,9 @@ struct PlanRun {
 
   ConnectedPlan& plan;
   const Choice choice;
-  bool in_place = false;    // The buffers are in place.
-  bool copy_input = false;  // The plan is not, and reads a copy of the input.
-  bool corrects = false;    // The plan reads the input with its residual added; see CallRunner.
+  bool in_place = false;      // The buffers are in place.
+  bool copy_input = false;    // The plan is not, and reads a copy of the input.
+  bool has_residual = false;  // The plan reads the input with its residual added; see CallRunner.
 
   // The other members are set once the plan is connected.
   Launch launch;
@@ -66,8 +66,8 @@ struct PreparedCall {
   std::variant<WithoutData, OverLanes, Mappable> run;
 
   // Returns whether a call has this shape. Checked for each call, against the shape of the previous call.
-  bool serves(const Call& call, std::uint32_t forced) const {
-    return key.count == call.count && key.shape == own_shape_of(call) && key.forced == forced &&
+  bool serves(const Call& call, std::uint32_t agreement_hash) const {
+    return key.count == call.count && key.shape == own_shape_of(call) && key.agreement_hash == agreement_hash &&
            (call.output - call.input == in_place_distance) == key.in_place;
   }
   bool ran_mapped() const {

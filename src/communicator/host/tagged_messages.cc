@@ -25,19 +25,20 @@ Credentials credentials_of(const Hosts& hosts) {
   return credentials;
 }
 
-Endpoint unix_endpoint(const Hosts& hosts, Rank rank) {
+SocketAddress unix_endpoint(const Hosts& hosts, Rank rank) {
   return {{}, hidden_name(credentials_of(hosts).key, "messages", rank), SOCK_STREAM};
 }
 
 }  // namespace
 
 // A rank of another host is called from the interface that the control connection to it uses.
-Result<std::optional<Endpoint>> TaggedMessages::address_of(Rank rank) const {
+Result<std::optional<SocketAddress>> TaggedMessages::address_of(Rank rank) const {
   Mesh& mesh = control_.membership.mesh;
   if (!mesh.is_remote(rank)) return std::optional(unix_endpoint(mesh.hosts(), rank));
   const std::optional<Address> address = mesh.listener(rank);
-  if (!address) return std::optional<Endpoint>();
-  return std::optional(Endpoint{seen_from(interface_name(mesh.connection(rank).socket()), *address), "", SOCK_STREAM});
+  if (!address) return std::optional<SocketAddress>();
+  return std::optional(
+      SocketAddress{seen_from(interface_name(mesh.connection(rank).socket()), *address), "", SOCK_STREAM});
 }
 
 // Between hosts, listens at the address at which this rank accepted control connections. Without one, one process

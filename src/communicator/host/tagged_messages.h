@@ -4,7 +4,7 @@
 #include <memory>
 #include <mutex>
 
-#include "src/communicator/waiting/control_plane.h"
+#include "src/communicator/membership/control_plane.h"
 #include "src/messages/endpoint.h"
 #include "src/messages/service.h"
 
@@ -29,7 +29,7 @@ class TaggedMessages {
     std::optional<Address> address;  // For ranks of other hosts.
   };
   MessageMembership membership(const std::optional<Address>& address) const;
-  Result<std::optional<Endpoint>> address_of(Rank rank) const;
+  Result<std::optional<SocketAddress>> address_of(Rank rank) const;
   Result<Listening> listen() const;
 
   ControlPlane& control_;

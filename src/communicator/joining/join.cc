@@ -19,7 +19,7 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
 
 Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks) {
   Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
-  board.set_apart(mesh.remote_ranks());
+  board.set_remote_ranks(mesh.remote_ranks());
   return board;
 }
 
@@ -39,7 +39,7 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& a
   for (Rank peer = rank + 1; peer < ranks; ++peer) {
     if (!mesh.is_remote(peer)) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
   }
-  board.set_apart(mesh.remote_ranks());
+  board.set_remote_ranks(mesh.remote_ranks());
   return board;
 }
 

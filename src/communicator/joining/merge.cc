@@ -71,7 +71,7 @@ void dump(const MergedTopology& merged) {
 
 }  // namespace
 
-Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch) {
+Result<Hosts> gather_hosts(Bootstrap& bootstrap, const Watch& watch) {
   Hosts hosts = hosts_of(bootstrap);
   const std::vector<Rank>& leaders = hosts.leaders();
   const Rank self = bootstrap.rank();
@@ -97,7 +97,7 @@ Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch) {
   }
   auto merged = std::make_shared<const MergedTopology>(merger.take());
   if (self == 0) dump(*merged);
-  hosts.know(std::move(merged));
+  hosts.set_topology(std::move(merged));
   return hosts;
 }
 

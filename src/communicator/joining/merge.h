@@ -12,6 +12,6 @@ namespace tutti {
 // Returns the location of each rank, as sent while joining, and the topology of all hosts if a rank needs it. All ranks
 // must call this. The first rank of each host discovers its topology; identical hosts are deduplicated, so only one of
 // them sends it. Rank 0 writes the topology to TUTTI_TOPO_DUMP_FILE. Unknown hosts stay empty, with a warning.
-Result<Hosts> hosts_known_to_all(Bootstrap& bootstrap, const Watch& watch);
+Result<Hosts> gather_hosts(Bootstrap& bootstrap, const Watch& watch);
 
 }  // namespace tutti

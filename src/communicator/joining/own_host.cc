@@ -13,7 +13,7 @@
 #include "src/base/own_cpus.h"
 #include "src/topology/discover/discover.h"
 #include "src/topology/discover/file.h"
-#include "src/topology/discover/here.h"
+#include "src/topology/discover/local_host.h"
 #include "src/topology/fill.h"
 #include "src/topology/paths.h"
 #include "src/topology/tree.h"

@@ -14,7 +14,7 @@
 
 #include "src/base/clock.h"
 #include "src/base/log.h"
-#include "src/communicator/joining/stream.h"
+#include "src/communicator/joining/bandwidth_probe.h"
 
 namespace tutti {
 namespace {
@@ -205,7 +205,7 @@ double stepped(double value) { return std::exp2(std::round(2 * std::log2(value))
 Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const Hosts& hosts,
                                                     std::span<const PeerSocket> peer_sockets, bool wanted,
                                                     const Watch& watch) {
-  if (hosts.share_one()) return std::optional<NetworkFigures>();
+  if (hosts.is_one_host()) return std::optional<NetworkFigures>();
   const bool agreed = TUTTI_TRY(wanted_by_all(bootstrap, wanted, watch));
   if (!agreed) return std::optional<NetworkFigures>();
   const StreamRing ring = ring_of(hosts, bootstrap.rank(), peer_sockets);

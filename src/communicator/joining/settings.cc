@@ -10,7 +10,7 @@
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/secrets.h"
 #include "src/communicator/call/forced.h"
-#include "src/communicator/joining/between_hosts.h"
+#include "src/communicator/joining/network_choice.h"
 #include "src/communicator/joining/own_host.h"
 
 namespace tutti {
@@ -137,7 +137,7 @@ std::vector<std::string> refused_on_host_memory(const Config& config) {
   return refused;
 }
 
-std::string idle_tuning(const Config& config) {
+std::string ineffective_tuning(const Config& config) {
   const std::string why = why_autotuning_is_off(config);
   const bool tunes = config.tune != Tune::off, keeps = !config.tune_file.empty();
   if (why.empty() || (!tunes && !keeps)) return "";

@@ -18,6 +18,6 @@ std::vector<std::string> refused_on_host_memory(const Config& config);
 
 // Returns which of TUTTI_TUNE and TUTTI_TUNE_FILE are set without effect on calls of host memory, and why; empty if
 // neither.
-std::string idle_tuning(const Config& config);
+std::string ineffective_tuning(const Config& config);
 
 }  // namespace tutti

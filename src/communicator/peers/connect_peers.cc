@@ -60,7 +60,7 @@ Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<Communicator*>& 
     set.push_back(PeerSet(*member, std::make_shared<RankDeviceMemory>(device)));
   TUTTI_CHECK_OK(exchange_peer_infos(members, set, infos));
   for (std::size_t i = 0; i < members.size(); ++i) {
-    Status known = set[i].learn_peers(infos[i]);
+    Status known = set[i].set_peers(infos[i]);
     if (!known.ok()) return members[i]->fail(std::move(known));
     set[i].count_queues(infos[i]);
     if (set[i].has_large_lanes()) set[i].own_memory().set_large_lanes();
@@ -123,7 +123,7 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
 
 void PeerSet::find_other_processes(const PeerInfos& infos) {
   for (Rank peer = 0; peer < ranks(); ++peer) {
-    if (is_near(peer) && !infos[peer].is_here()) other_processes_.push_back(peer);
+    if (is_on_this_host(peer) && !infos[peer].is_here()) other_processes_.push_back(peer);
   }
 }
 
@@ -163,20 +163,20 @@ Status PeerSet::take_files(Communicator& control, const PeerInfos& infos, Rank f
   return {};
 }
 
-Status PeerSet::learn_peers(const PeerInfos& infos) {
+Status PeerSet::set_peers(const PeerInfos& infos) {
   // The minimum over all ranks, where several share a device.
   thread_blocks_ = kMaxChannels;
   one_device_ = own_process_ = true;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     const PeerInfo& info = infos[peer];
-    const bool reached = info.is_here() && is_near(peer);
+    const bool reached = info.is_here() && is_on_this_host(peer);
     if (reached && peer != self_) memories_[peer] = RankDeviceMemory::find(info.memory);
     if (reached && memories_[peer] == nullptr)
       return remote_error("rank " + std::to_string(peer) + " has gone while the ranks connected their devices");
     if (info.failed != 0)
       return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
     shares_device_ = shares_device_ || (peer != self_ && info.device == infos[self_].device);
-    if (family_ == 0 && info.is_here()) family_ = info.memory;
+    if (process_group_id_ == 0 && info.is_here()) process_group_id_ = info.memory;
     time_sliced_ = time_sliced_ || std::any_of(infos.begin(), infos.end(), [&](const PeerInfo& other) {
                      return &other != &info && info.alternates_with(other);
                    });
@@ -186,8 +186,8 @@ Status PeerSet::learn_peers(const PeerInfos& infos) {
     const auto ranks_here =
         std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.process == info.process; });
     own_process_ = own_process_ && ranks_here == 1;
-    one_device_ =
-        one_device_ && is_near(peer) && info.process == infos.front().process && info.device == infos.front().device;
+    one_device_ = one_device_ && is_on_this_host(peer) && info.process == infos.front().process &&
+                  info.device == infos.front().device;
   }
   if (thread_blocks_ == 0)
     return unsupported("too many ranks share a GPU: their thread blocks cannot run at the same time");
@@ -227,7 +227,7 @@ Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set,
     Status possible = set[i].check_routes(tables[i], all[i]);
     if (!possible.ok()) return members[i]->fail(std::move(possible));
     set[i].files_.clear();
-    set[i].follow(tables[i]);
+    set[i].apply_routes(tables[i]);
   }
   return {};
 }
@@ -237,7 +237,7 @@ Status PeerSet::check_routes(const Routes& table, const PeerInfos& infos) const 
   const std::size_t ranks = infos.size();
   for (std::size_t pair = 0; pair < table.size(); ++pair) {
     const auto writer = static_cast<Rank>(pair / ranks), reader = static_cast<Rank>(pair % ranks);
-    const bool near = hosts_.share(writer, reader);
+    const bool near = hosts_.same_host(writer, reader);
     const bool together = infos[writer].process == infos[reader].process;
     const LanePlacement placement = table[pair].placement;
     if (near ? placement == LanePlacement::host ||
@@ -255,8 +255,8 @@ Result<PeerSet::Routes> PeerSet::try_routes(const PeerInfos& infos) {
   std::vector<std::string> how(ranks());
   for (Rank peer = 0; peer < ranks(); ++peer) {
     how[peer] = "another host";
-    if (!is_near(peer)) routes[peer] = {LanePlacement::network, 0};
-    if (peer != self_ && is_near(peer)) routes[peer] = TUTTI_TRY(try_route(infos[peer], peer, how[peer]));
+    if (!is_on_this_host(peer)) routes[peer] = {LanePlacement::network, 0};
+    if (peer != self_ && is_on_this_host(peer)) routes[peer] = TUTTI_TRY(try_route(infos[peer], peer, how[peer]));
   }
   if (logs(LogLevel::info) && ranks() > 1) {
     const LogDevice named(static_cast<int>(own_memory().device().traits().ordinal));
@@ -280,7 +280,7 @@ Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::
   const std::uint8_t whole = distance.known && distance.path <= Path::nvlink ? 1 : 0;
   Status reached;
   if (info.is_here()) {
-    reached = device.reach(memory_of(peer).device());
+    reached = device.enable_peer_access(memory_of(peer).device());
     if (reached.ok()) return Route{LanePlacement::same_process, whole};
   } else {
     auto opened = device.open(info.exported, files_[peer]);
@@ -308,7 +308,8 @@ Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set
     }
     memory[i] = TUTTI_TRY(Segment::create("tutti-host-lanes", bytes));
     for (Rank peer = 0; peer < members[i]->ranks(); ++peer) {
-      if (peer != set[i].self_ && set[i].is_near(peer)) TUTTI_CHECK_OK(members[i]->pass(peer, memory[i].descriptor()));
+      if (peer != set[i].self_ && set[i].is_on_this_host(peer))
+        TUTTI_CHECK_OK(members[i]->pass(peer, memory[i].descriptor()));
     }
     return {};
   };

@@ -16,7 +16,7 @@ LaneSpec on_channel(LaneSpec spec, std::uint32_t channel) {
 LaneSpec DeviceLanes::spec(const LaneUse& use, Protocol protocol) const {
   LaneUse plain = use;
   plain.form = LaneForm::one_way;
-  const bool near = peers_.hosts().share(self_, use.peer);
+  const bool near = peers_.hosts().same_host(self_, use.peer);
   return spec_of(plain, self_, protocol, near ? kLaneSlotsInHost : Slots::most, slots());
 }
 

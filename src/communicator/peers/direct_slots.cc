@@ -10,13 +10,13 @@ namespace {
 constexpr std::size_t kUnitBytes = 2 << 20;  // Aligns the region to pages that GPUs and their drivers map.
 
 Result<RegisteredRegion> take(const std::shared_ptr<Device>& device, const DirectSlots& slots,
-                              const ReachRegion& reach) {
+                              const ReachRegion& register_region) {
   const DeviceTraits& traits = device->traits();
   DeviceRegion region = {.memory = nullptr,
                          .bytes = slots.bytes,
                          .kind = traits.memory,
                          .ordered = traits.orders_writes,
-                         .insisted = slots.wanted == GpuDirect::on,
+                         .gpudirect_required = slots.wanted == GpuDirect::on,
                          .no_dma_buf = "",
                          .name = traits.name};
   std::byte* memory = TUTTI_TRY(device->allocate(slots.bytes));
@@ -29,17 +29,17 @@ Result<RegisteredRegion> take(const std::shared_ptr<Device>& device, const Direc
   } else {
     region.no_dma_buf = std::move(dma_buf).status().message();
   }
-  return reach(region);
+  return register_region(region);
 }
 
 }  // namespace
 
 // Tries a small region first. The device caches it for the next attempt if it cannot be registered.
 Result<RegisteredRegion> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
-                                           const ReachRegion& reach) {
+                                           const ReachRegion& register_region) {
   if (slots.wanted == GpuDirect::off) return unsupported("TUTTI_GPUDIRECT is off");
-  TUTTI_TRY(take(device, {kUnitBytes, slots.wanted}, reach));
-  return take(device, {round_up(slots.bytes, kUnitBytes), slots.wanted}, reach);
+  TUTTI_TRY(take(device, {kUnitBytes, slots.wanted}, register_region));
+  return take(device, {round_up(slots.bytes, kUnitBytes), slots.wanted}, register_region);
 }
 
 }  // namespace tutti

@@ -19,7 +19,7 @@ Result<std::vector<std::vector<Item>>> gather(const std::vector<Communicator*>& 
     all.emplace_back(members[i]->ranks() * own[i].size());
     calls[i].communicator = members[i];
     calls[i].options.timeout_ms = members[i]->options().init_timeout_ms;
-    calls[i].options.force();
+    calls[i].options.update_agreement_hash();
     Call& call = calls[i].call;
     call.collective = Collective::all_gather;
     call.type = DataType::uint8;

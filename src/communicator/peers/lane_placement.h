@@ -27,12 +27,12 @@ class LanePlacements {
 
   LanePlacement between(Rank writer, Rank reader) const { return table_[writer * ranks_ + reader]; }
   bool network() const;  // True if some lanes lead to other hosts.
-  // Number of pairs of ranks whose lanes are in host memory,
+  // Returns the number of pairs of ranks whose lanes are in host memory.
   std::size_t host_pairs() const;
-  // and number of such pairs before this one, in an order that is the same on all ranks.
+  // Returns the number of such pairs before this one, in an order that is the same on all ranks.
   std::size_t host_pairs_before(Rank writer, Rank reader) const;
-  // Number of ranks whose lanes to `reader` have this placement.
-  Rank writers_by(LanePlacement route, Rank reader) const;
+  // Returns the number of ranks whose lanes to `reader` have this placement.
+  Rank writers_by(LanePlacement placement, Rank reader) const;
 
  private:
   Rank ranks_ = 0;

@@ -41,17 +41,16 @@ std::size_t PeerSet::exported_bytes() const {
 
 std::size_t PeerSet::region_at(Rank writer, Rank reader) const {
   std::size_t before = 0;
-  for (Rank rank = 0; rank < writer; ++rank) before += rank != reader && is_near(rank) ? 1 : 0;
+  for (Rank rank = 0; rank < writer; ++rank) before += rank != reader && is_on_this_host(rank) ? 1 : 0;
   return before * budget_.bytes;
 }
 
 // Called when all ranks have exchanged their tables. From then on, all ranks use the same placements.
-void PeerSet::follow(const Routes& table) {
+void PeerSet::apply_routes(const Routes& table) {
   std::vector<LanePlacement> placements;
   for (const Route& route : table) placements.push_back(route.placement);
   routes_ = LanePlacements(ranks(), std::move(placements));
-  keeps_lines_whole_ =
-      std::all_of(table.begin(), table.end(), [](const Route& route) { return route.keeps_lines_whole != 0; });
+  all_on_nvlink_ = std::all_of(table.begin(), table.end(), [](const Route& route) { return route.all_on_nvlink != 0; });
   const std::size_t bytes = budget_.bytes;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     if (peer == self_) continue;

@@ -57,7 +57,7 @@ class PeerSet {
   bool network() const { return routes_.network(); }
   // True if the ranks of each pair share a GPU or are connected by NVLink, which delivers 128 bytes together. The same
   // on all ranks.
-  bool keeps_lines_whole() const { return keeps_lines_whole_; }
+  bool all_on_nvlink() const { return all_on_nvlink_; }
   // Connections to ranks of other hosts. The caller must advance them.
   std::vector<TcpConnection*> connections() const;
   const Hosts& hosts() const { return hosts_; }
@@ -80,22 +80,22 @@ class PeerSet {
   const LaneBudget& lanes() const { return budget_; }
   // The staging ring that each rank has; none unless NVLink connects all ranks, or they share GPUs. Ranks on one device
   // access buffers instead. The same on all ranks.
-  StagingRing ring() const { return keeps_lines_whole_ && !one_device_ && !network() ? budget_.ring : StagingRing(); }
+  StagingRing ring() const { return all_on_nvlink_ && !one_device_ && !network() ? budget_.ring : StagingRing(); }
   // Number that the ranks of one communicator in this process have in common.
-  std::uint64_t family() const { return family_; }
+  std::uint64_t process_group_id() const { return process_group_id_; }
 
  private:
   struct PeerInfo;
   // Route from this rank to another, for the other ranks.
   struct Route {
     LanePlacement placement = LanePlacement::same_process;
-    std::uint8_t keeps_lines_whole = 1;
+    std::uint8_t all_on_nvlink = 1;
   };
   using Routes = std::vector<Route>;        // By reader, or by writer and reader.
   using PeerInfos = std::vector<PeerInfo>;  // By rank.
   using Set = std::vector<PeerSet>;
   PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own);
-  bool is_near(Rank peer) const { return hosts_.share(self_, peer); }
+  bool is_on_this_host(Rank peer) const { return hosts_.same_host(self_, peer); }
   // True if lanes between devices of a host have room for more than kSmallLaneBytes on each.
   bool has_large_lanes() const;
   // Memory of this host's ranks for lanes from other processes: bytes, and the offset of a writer's lanes in it.
@@ -116,12 +116,12 @@ class PeerSet {
   Status pass_file(Communicator& control, const File& file);
   Status take_files(Communicator& control, const PeerInfos& infos, Rank first, Rank end);
   Status check_routes(const Routes& table, const PeerInfos& infos) const;
-  Status learn_peers(const PeerInfos& infos);
+  Status set_peers(const PeerInfos& infos);
   void count_queues(const PeerInfos& infos) const;
   // Determine, as a writer, the placement of the lanes to each reader.
   Result<Routes> try_routes(const PeerInfos& infos);
   Result<Route> try_route(const PeerInfo& info, Rank peer, std::string& how);
-  void follow(const Routes& table);
+  void apply_routes(const Routes& table);
   Status use_host_memory(Segment memory);
   // contexts[a * ranks + b]: context of the lanes between ranks a and b on their connection; the lower rank chose it.
   Status open_remote_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts);
@@ -140,10 +140,10 @@ class PeerSet {
   std::vector<std::shared_ptr<RemoteLanes>> remote_lanes_;  // By rank; null: on this host.
   std::vector<Rank> other_processes_;                       // Ranks of this host in other processes.
   bool one_device_ = false, time_sliced_ = false, own_process_ = false, shares_device_ = false;
-  bool keeps_lines_whole_ = false;
+  bool all_on_nvlink_ = false;
   std::uint32_t thread_blocks_ = 0;
   LaneBudget budget_;
-  std::uint64_t family_ = 0;
+  std::uint64_t process_group_id_ = 0;
 };
 
 }  // namespace tutti

@@ -17,8 +17,9 @@ Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> d
 // Places the slots of both directions: in device memory if the carrier can access it, else in host memory.
 Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
   const std::size_t slots_bytes = 2 * budget.remote_slots_bytes();
-  Result<RegisteredRegion> reached = take_direct_slots(
-      device_, {slots_bytes, wanted}, [this](const DeviceRegion& slots) { return connection_->reach(slots); });
+  Result<RegisteredRegion> reached =
+      take_direct_slots(device_, {slots_bytes, wanted},
+                        [this](const DeviceRegion& slots) { return connection_->register_device_memory(slots); });
   LaneRegion region;
   region.bytes = round_up(2 * budget.remote_bytes(), mapped_page_bytes());
   direct_ = reached.ok();

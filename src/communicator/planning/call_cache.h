@@ -19,8 +19,8 @@ namespace tutti {
 // Calls with equal keys share their prepared state.
 struct CallKey {
   std::uint64_t count = 0;
-  std::uint64_t shape = 0;   // See own_shape_of().
-  std::uint32_t forced = 0;  // See CommunicatorOptions.
+  std::uint64_t shape = 0;           // See own_shape_of().
+  std::uint32_t agreement_hash = 0;  // See CommunicatorOptions.
   bool in_place = false;
   bool in_windows = false;  // On devices: both buffers lie in windows.
   bool operator==(const CallKey&) const = default;
@@ -110,7 +110,7 @@ class CallCache {
  private:
   Slot& slot_of(const CallKey& key) {
     const std::uint64_t flags = (key.in_place ? 1 : 0) + (key.in_windows ? 2 : 0);
-    return slots_[mix(key.count * 31 + key.shape * 7 + flags + key.forced) % slots_.size()];
+    return slots_[mix(key.count * 31 + key.shape * 7 + flags + key.agreement_hash) % slots_.size()];
   }
 
   Preparer& preparer_;

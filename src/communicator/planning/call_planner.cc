@@ -90,11 +90,11 @@ Status CallPlanner::advise(ChosenCall& chosen) {
   std::vector<Candidate> all = TUTTI_TRY(candidates(query));
   // Plugins choose algorithm and protocol. The compression format stays as chosen by the library.
   std::erase_if(all, [&](const Candidate& candidate) { return candidate.choice.compression != choice.compression; });
-  const Question question = {.collective = query.problem.collective,
-                             .ranks = query.problem.ranks,
-                             .block_bytes = query.block_bytes,
-                             .registered = query.mapped,
-                             .thread_blocks = query.thread_blocks};
+  const PluginCall question = {.collective = query.problem.collective,
+                               .ranks = query.problem.ranks,
+                               .block_bytes = query.block_bytes,
+                               .registered = query.mapped,
+                               .thread_blocks = query.thread_blocks};
   const PluginChoice advised = adviser_->ask(question, all);
   if (advised.silent()) return {};
   if (advised.candidate) choice = all[*advised.candidate].choice;
@@ -112,7 +112,7 @@ Result<const Algorithm*> CallPlanner::algorithm_of(const ChosenCall& chosen) con
   const std::string_view name = chosen.choice.algorithm;
   const Algorithm* algorithm = find(problem.collective, name);
   if (algorithm != nullptr && algorithm->supports(problem)) return algorithm;
-  const bool over_hosts = algorithm != nullptr && wants_hosts(*algorithm, problem.collective);
+  const bool over_hosts = algorithm != nullptr && requires_hosts(*algorithm, problem.collective);
   return invalid_argument("algorithm '" + std::string(name) + "' does not support " + describe(problem) +
                           (over_hosts ? why_not_on_hosts(problem, rank_mapping_, chosen.query.network) : "") +
                           "; use one of " + names_for(problem) + ", or do not force an algorithm");
@@ -124,15 +124,15 @@ Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen
   const Algorithm* algorithm = TUTTI_TRY(algorithm_of(chosen));
   problem.in_place = call.output - call.input == in_place_distance(call, ranks_, rank_);
   const bool in_place = problem.in_place;
-  const bool corrects = choice.compression != CompressionFormat::none && call.residual != nullptr;
-  const bool apart = corrects && input_blocks(problem, rank_) != output_blocks(problem, rank_);
+  const bool has_residual = choice.compression != CompressionFormat::none && call.residual != nullptr;
+  const bool apart = has_residual && input_blocks(problem, rank_) != output_blocks(problem, rank_);
   const bool copies_input = in_place && (apart || !algorithm->supports(problem));
   if (copies_input) problem.in_place = false;
   const bool pipelined = choice.staged || message_bytes(chosen.query, choice.compression) > choice.chunk_bytes;
   return PlannedCall{.key = {problem, algorithm, choice.protocol, pipelined, choice.compression},
                      .in_place = in_place,
                      .copies_input = copies_input,
-                     .corrects = corrects};
+                     .has_residual = has_residual};
 }
 
 Result<double> CallPlanner::predict_us(const Call& call, const CommunicatorOptions& options, bool mappable) {

@@ -32,7 +32,7 @@ struct PlannedCall {
   PlanKey key;
   bool in_place = false;      // The buffers of the call are in place.
   bool copies_input = false;  // The plan is not, and reads a copy of the input.
-  bool corrects = false;      // The plan reads the input with its residual added.
+  bool has_residual = false;  // The plan reads the input with its residual added.
 };
 
 // Not thread-safe. No function waits.

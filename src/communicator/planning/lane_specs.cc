@@ -9,7 +9,7 @@ LaneSpec spec_with_slots(LaneForm form, Protocol protocol, Slots slots, const Sl
   LaneSpec spec;
   spec.form = form;
   spec.protocol = protocol;
-  spec.slot_bytes = is_small(protocol) ? sizes.ll : sizes.simple;
+  spec.slot_bytes = has_inline_flags(protocol) ? sizes.ll : sizes.simple;
   spec.slot_shift = slot_shift_of(slots);
   return spec;
 }

@@ -66,10 +66,10 @@ std::int64_t in_place_distance(const Call& call, Rank ranks, Rank rank) {
 CallRecord record_of(const Call& call, const CommunicatorOptions& options) {
   CallRecord record;
   record.count = call.count;
-  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + options.forced);
+  record.signature = mix(call.count * 0x9e3779b97f4a7c15ULL + shape_of(call) * 31 + options.agreement_hash);
   record.root = has_root(call.collective) ? call.root : 0;
   record.collective =
-      options.forced == kSplitCollective ? kSplitCollective : static_cast<std::uint8_t>(call.collective);
+      options.agreement_hash == kSplitCollective ? kSplitCollective : static_cast<std::uint8_t>(call.collective);
   record.type = static_cast<std::uint8_t>(call.type);
   record.reduction = static_cast<std::uint8_t>(call.reduction);
   record.tune = static_cast<std::uint8_t>(options.tune) & 3U;
@@ -231,7 +231,7 @@ Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits
 
 // The length of a message is that of the memory that it reads or writes. A forwarded message, which does neither,
 // counts as the first units of a block.
-Carried carried_by(const Program& program, const Launch& launch) {
+Carried bytes_sent(const Program& program, const Launch& launch) {
   const auto is_memory = [](const Operand& operand) { return operand.is_memory(); };
   const std::uint32_t steps = program.rounds[program.stages[program.stage_count]];
   Carried carried;
@@ -250,10 +250,10 @@ Carried carried_by(const Program& program, const Launch& launch) {
   return carried;
 }
 
-Carried carried_by(const std::vector<const Program*>& programs, const Launch& launch) {
+Carried bytes_sent(const std::vector<const Program*>& programs, const Launch& launch) {
   Carried all;
   for (std::uint32_t first = 0; first < programs.size(); ++first) {
-    const Carried one = carried_by(*programs[first], launch);
+    const Carried one = bytes_sent(*programs[first], launch);
     std::uint64_t channels = 0;
     for (std::uint64_t channel = first; channel < launch.channels; channel += programs.size()) ++channels;
     all.element_bytes += one.element_bytes * channels / launch.channels;

@@ -38,8 +38,7 @@ struct RanksCall {
   Rank rank;
   const CallRecord& record;
 };
-// Returns the error for two ranks that made different calls. `communicator` is its name; empty: none. Defined in
-// disagreement.cc.
+// Returns the error for two ranks that made different calls. `communicator` is its name; empty: none.
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs);
 // A send or recv of a rank.
 struct RanksMessage {
@@ -47,7 +46,7 @@ struct RanksMessage {
   std::string description;  // Example: "send(20 int32, to rank 0)".
 };
 // Returns the error for a deadlock: a send or recv waits for a rank in a collective, which waits for the sender or
-// receiver. `order` describes which rank waits for which. Defined in disagreement.cc.
+// receiver. `order` describes which rank waits for which.
 Status deadlock(const std::string& communicator, const RanksCall& collective, const RanksMessage& message,
                 const std::string& order);
 
@@ -114,8 +113,8 @@ Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits
                 CompressionFormat compression = CompressionFormat::none);
 
 // Returns the bytes that a rank sends in a launch after cut_call(), over all channels.
-Carried carried_by(const Program& program, const Launch& launch);
-// Like carried_by() above, for channels that use several programs in turn, each with an equal share of the call.
-Carried carried_by(const std::vector<const Program*>& programs, const Launch& launch);
+Carried bytes_sent(const Program& program, const Launch& launch);
+// Like bytes_sent() above, for channels that use several programs in turn, each with an equal share of the call.
+Carried bytes_sent(const std::vector<const Program*>& programs, const Launch& launch);
 
 }  // namespace tutti

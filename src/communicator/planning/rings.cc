@@ -60,7 +60,7 @@ RankMapping rail_rank_mapping(const Hosts& hosts) {
   return rank_mapping;
 }
 
-bool takes_blocks_along(std::string_view algorithm, Collective collective) {
+bool moves_blocks_with_ranks(std::string_view algorithm, Collective collective) {
   return algorithm == "hierarchical" &&
          (collective == Collective::all_gather || collective == Collective::reduce_scatter);
 }

@@ -30,6 +30,6 @@ RankMapping rail_rank_mapping(const Hosts& hosts);
 
 // Returns whether plans use rail_rank_mapping() although blocks belong to ranks. Blocks then move with the ranks.
 // Requires an algorithm that works across hosts, and operands of one block each.
-bool takes_blocks_along(std::string_view algorithm, Collective collective);
+bool moves_blocks_with_ranks(std::string_view algorithm, Collective collective);
 
 }  // namespace tutti

@@ -125,14 +125,15 @@ class CpuBackend {
   };
   static constexpr Part part(std::uint32_t) { return {}; }
 
-  static Progress receive_small(LaneState& lane, Signature signature, std::uint64_t bytes, Part, std::byte*& data,
-                                Blocked& blocked) {
+  static Progress receive_ll_message(LaneState& lane, Signature signature, std::uint64_t bytes, Part, std::byte*& data,
+                                     Blocked& blocked) {
     return receive_ll(lane, signature, bytes, data, data, blocked);
   }
-  static void send_small(const LaneState& lane, Signature signature, const std::byte* data, std::uint64_t bytes, Part) {
+  static void send_ll_message(const LaneState& lane, Signature signature, const std::byte* data, std::uint64_t bytes,
+                              Part) {
     send_ll(lane, signature, data, bytes);
   }
-  static void take_small(LaneState& lane) { take(lane); }
+  static void take_ll_message(LaneState& lane) { take(lane); }
 
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * BackendMemory::kStageBytes; }
 

@@ -111,8 +111,8 @@ void SlotEncoder::add_quantization_errors(const float* values, const std::byte* 
   }
 }
 
-void SlotEncoder::correct(const std::byte* input, std::uint64_t count, float* residual, std::byte* held,
-                          const Dither* dither) const {
+void SlotEncoder::apply_residual(const std::byte* input, std::uint64_t count, float* residual, std::byte* held,
+                                 const Dither* dither) const {
   for (std::uint64_t begin = 0; begin < count; begin += kCompressionGroup) {
     const std::uint64_t length = in_group(begin, count);
     float* const rests = residual + begin;

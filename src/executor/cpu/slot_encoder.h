@@ -42,8 +42,8 @@ class SlotEncoder {
   // Error feedback for one block of a tensor. Sets `held` to the decoded encoding of input + residual, and `residual`
   // to the remaining difference. A null `dither` means round to nearest. A non-finite residual counts as 0. If the sum
   // or its decoded encoding is not finite, the residual stays unchanged. `held` may equal `input`.
-  void correct(const std::byte* input, std::uint64_t count, float* residual, std::byte* held,
-               const Dither* dither) const;
+  void apply_residual(const std::byte* input, std::uint64_t count, float* residual, std::byte* held,
+                      const Dither* dither) const;
 
  private:
   void add_quantization_errors(const float* values, const std::byte* message, std::uint64_t count, float terms,

@@ -11,7 +11,7 @@
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
 #include "src/executor/cuda/nvml.h"
-#include "src/executor/thread_block/correct.h"
+#include "src/executor/thread_block/residual.h"
 
 namespace tutti {
 namespace {
@@ -112,7 +112,7 @@ Status CudaDevice::prepare_kernel() {
   }
   attributes_ = LaunchAttributes(ordinal_, compressed_kernel(), traits_.thread_block_bytes);
   // Loads the kernel. Its first launch would load it otherwise, which may wait for thread blocks that wait for peers.
-  return check(cudaFuncGetAttributes(&kernel, correct_kernel()), "cudaFuncGetAttributes");
+  return check(cudaFuncGetAttributes(&kernel, residual_kernel()), "cudaFuncGetAttributes");
 }
 
 Result<std::byte*> CudaDevice::zeroed(std::byte* memory, std::size_t bytes) {
@@ -220,7 +220,7 @@ DeviceDistance CudaDevice::distance_to(const DeviceIdentity& peer) const {
   return nvml == nullptr ? DeviceDistance() : nvml->distance(traits_.identity, peer);
 }
 
-Status CudaDevice::reach(const Device& peer) {
+Status CudaDevice::enable_peer_access(const Device& peer) {
   const int other = static_cast<int>(peer.traits().ordinal);
   if (other == ordinal_) return {};
   const OnDevice here(ordinal_);
@@ -357,14 +357,14 @@ Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes,
 }
 
 // A few thread blocks per multiprocessor, in a grid-stride loop.
-Status CudaDevice::correct(const CorrectTask& task, DeviceStream stream) {
+Status CudaDevice::apply_residual(const ResidualTask& task, DeviceStream stream) {
   const OnDevice here(ordinal_);
   constexpr std::uint64_t kGroupsOfBlock = kThreads / 32;
   const std::uint64_t blocks = (task.groups_of_block() * task.blocks + kGroupsOfBlock - 1) / kGroupsOfBlock;
   const auto grid =
       static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, std::uint64_t{4} * traits_.thread_blocks));
-  void* arguments[] = {const_cast<CorrectTask*>(&task)};
-  return check(cudaLaunchKernel(correct_kernel(), dim3(grid), dim3(kThreads), arguments, 0, as_stream(stream)),
+  void* arguments[] = {const_cast<ResidualTask*>(&task)};
+  return check(cudaLaunchKernel(residual_kernel(), dim3(grid), dim3(kThreads), arguments, 0, as_stream(stream)),
                "cudaLaunchKernel");
 }
 

@@ -45,7 +45,7 @@ class CudaDevice final : public Device {
   Result<File> dma_buf_of(std::byte* memory, std::size_t bytes) override;
 
   DeviceDistance distance_to(const DeviceIdentity& peer) const override;
-  Status reach(const Device& peer) override;
+  Status enable_peer_access(const Device& peer) override;
 
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file) override;
   Result<std::byte*> open(const DeviceShare& share, const File& file) override;
@@ -58,7 +58,7 @@ class CudaDevice final : public Device {
 
   Status launch(const DeviceLaunch& launch, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
-  Status correct(const CorrectTask& task, DeviceStream stream) override;
+  Status apply_residual(const ResidualTask& task, DeviceStream stream) override;
   Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
   Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
   Result<DeviceStream> make_queue() override;

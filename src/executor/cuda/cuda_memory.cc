@@ -93,7 +93,7 @@ void CudaMemory::free_kept() {
   std::vector<std::byte*> all;
   {
     const std::lock_guard lock(mutex_);
-    all = kept_.give_up();
+    all = kept_.take_freeable();
   }
   for (std::byte* memory : all) free(memory);
 }

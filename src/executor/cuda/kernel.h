@@ -13,8 +13,8 @@ inline constexpr std::uint32_t kThreads = 512;  // Threads per thread block.
 const void* plan_kernel();
 // Like plan_kernel(), for a batch with has_compressed_messages() (compression).
 const void* compressed_kernel();
-// Kernel for a CorrectTask, its only argument. Each warp handles one group at a time, so any grid size is valid. Thread
-// blocks have kThreads threads.
-const void* correct_kernel();
+// Kernel for a ResidualTask, its only argument. Each warp handles one group at a time, so any grid size is valid.
+// Thread blocks have kThreads threads.
+const void* residual_kernel();
 
 }  // namespace tutti

@@ -67,7 +67,7 @@ Status VirtualMemory::map(int ordinal) {
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
   TUTTI_CHECK_OK(driver().set_access(address_, bytes_, &access, 1));
   // Also enable access for this process's other devices where possible. Other devices use the memory only after
-  // Device::reach().
+  // Device::enable_peer_access().
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess) cudaGetLastError();
   for (access.location.id = 0; access.location.id < devices; ++access.location.id)

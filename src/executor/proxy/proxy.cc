@@ -34,7 +34,7 @@ Result<std::unique_ptr<Proxy>> Proxy::start(ProxyDuty duty) {
   made->event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->event_) return system_error("make an event for a thread that carries lanes to other hosts");
   made->polled_.resize(1 + made->duty_.connections.size() * TcpConnection::kPolled);
-  made->thread_ = TUTTI_TRY(ServiceThread::start([proxy = made.get()] { proxy->work(); }));
+  made->thread_ = TUTTI_TRY(LibraryThread::start([proxy = made.get()] { proxy->work(); }));
   return made;
 }
 

@@ -80,7 +80,7 @@ class Proxy {
   std::uint64_t notes_ = 0;  // Notifications at the last look.
   std::int64_t moved_ns_ = 0, looked_ns_ = 0, sleep_ns_ = 0;
 
-  std::unique_ptr<ServiceThread> thread_;
+  std::unique_ptr<LibraryThread> thread_;
 };
 
 }  // namespace tutti

@@ -16,7 +16,7 @@
 #include "src/executor/thread_block/fold.h"
 #include "src/executor/thread_block/image.h"
 #include "src/executor/thread_block/ll128.h"
-#include "src/executor/thread_block/words.h"
+#include "src/executor/thread_block/ll_words.h"
 
 namespace tutti {
 
@@ -88,12 +88,12 @@ class ThreadBlockBackend {
   TUTTI_HOST_DEVICE Part part(std::uint32_t messages) const {
     const std::uint32_t threads = thread_block_.thread_count();
     std::uint32_t halvings = 0;
-    while (threads >> halvings > RowThreads::kThreads && (threads >> halvings) * messages > threads) ++halvings;
+    while (threads >> halvings > Ll128Threads::kThreads && (threads >> halvings) * messages > threads) ++halvings;
     return thread_block_.part(halvings);
   }
 
-  TUTTI_HOST_DEVICE Progress receive_small(const LaneState& lane, Signature signature, std::uint64_t bytes,
-                                           const Part& part, std::byte*& data, Blocked& blocked) {
+  TUTTI_HOST_DEVICE Progress receive_ll_message(const LaneState& lane, Signature signature, std::uint64_t bytes,
+                                                const Part& part, std::byte*& data, Blocked& blocked) {
     blocked.flag = line_flag(lane, signature);
     const std::byte* slot = slot_of(lane.view, lane.next);
     Progress progress = Progress::done;
@@ -101,20 +101,20 @@ class ThreadBlockBackend {
       blocked.line = receive_ll128(thread_block_, part.threads, memory_.stop, slot, blocked.flag, data, bytes);
       return blocked.line == nullptr ? Progress::done : refused(blocked);
     }
-    blocked.line = words_receive(slot, blocked.flag, data, bytes, part.threads,
-                                 [&](auto&& poll) { return progress = await(poll); });
+    blocked.line = ll_words_receive(slot, blocked.flag, data, bytes, part.threads,
+                                    [&](auto&& poll) { return progress = await(poll); });
     return progress;
   }
-  TUTTI_HOST_DEVICE void send_small(const LaneState& lane, Signature signature, const std::byte* data,
-                                    std::uint64_t bytes, const Part& part) {
+  TUTTI_HOST_DEVICE void send_ll_message(const LaneState& lane, Signature signature, const std::byte* data,
+                                         std::uint64_t bytes, const Part& part) {
     std::byte* slot = slot_of(lane.view, lane.next);
     const std::uint64_t flag = line_flag(lane, signature);
     lane.view.protocol == Protocol::ll128 ? ll128_send(slot, flag, data, bytes, part.threads.index, part.threads.count)
-                                          : words_send(slot, flag, data, bytes, part.threads);
+                                          : ll_words_send(slot, flag, data, bytes, part.threads);
   }
   // Consumes an LL message that all threads have read before a barrier. A release would be a fence: the writer's next
   // store to the slot cannot reach loads whose values were used before this store.
-  TUTTI_HOST_DEVICE static void take_small(LaneState& lane) {
+  TUTTI_HOST_DEVICE static void take_ll_message(LaneState& lane) {
     ++lane.next;
     if (lane.view.credits != nullptr) store_relaxed(&lane.view.credits->taken, lane.next);
   }

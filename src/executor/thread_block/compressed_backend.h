@@ -27,12 +27,12 @@ class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
   TUTTI_HOST_DEVICE static constexpr bool plain() { return false; }
 
   // No LL messages exist here; see DevicePlanChooser::protocol_of().
-  TUTTI_HOST_DEVICE static Progress receive_small(const LaneState&, Signature, std::uint64_t, const MessagePart&,
-                                                  std::byte*&, Blocked&) {
+  TUTTI_HOST_DEVICE static Progress receive_ll_message(const LaneState&, Signature, std::uint64_t, const MessagePart&,
+                                                       std::byte*&, Blocked&) {
     return Progress::mismatch;
   }
-  TUTTI_HOST_DEVICE static void send_small(const LaneState&, Signature, const std::byte*, std::uint64_t,
-                                           const MessagePart&) {}
+  TUTTI_HOST_DEVICE static void send_ll_message(const LaneState&, Signature, const std::byte*, std::uint64_t,
+                                                const MessagePart&) {}
 
   // Operand in a lane.
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {

@@ -158,7 +158,7 @@ struct CompressedShare {
     if constexpr (Form::kScaleBytes != 0) {
       std::uint32_t largest = 0;
       for (std::uint32_t i = 0; i < kCount; ++i) {
-        const auto magnitude = Form::template bid<std::uint32_t>(values[i], range);
+        const auto magnitude = Form::template scale_magnitude<std::uint32_t>(values[i], range);
         largest = magnitude > largest ? magnitude : largest;
       }
       scaling = Form::scale(threads.template largest<Form::kScaleBlock>(largest), range);

@@ -18,7 +18,7 @@
 
 namespace tutti {
 
-struct CorrectTask;
+struct ResidualTask;
 
 // A work queue of the device, owned by the caller: a cudaStream_t. Null is the default stream.
 using DeviceStream = void*;
@@ -145,7 +145,7 @@ class Device {
   virtual DeviceDistance distance_to(const DeviceIdentity& peer) const = 0;
 
   // Enables access of this device to memory from peer.allocate(), and to ordinary allocations of programs there.
-  virtual Status reach(const Device& peer) = 0;
+  virtual Status enable_peer_access(const Device& peer) = 0;
 
   // Like allocate(), for memory that other processes open, through a file where the system supports that. Other devices
   // of this process access it like memory of allocate().
@@ -173,7 +173,7 @@ class Device {
   virtual Status launch(const DeviceLaunch& launch, DeviceStream stream) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
   // Enqueues error feedback. Waits for no peer, and may use the whole device.
-  virtual Status correct(const CorrectTask& task, DeviceStream stream) = 0;
+  virtual Status apply_residual(const ResidualTask& task, DeviceStream stream) = 0;
 
   // Stream-ordered operations on a word of host memory. put_word() writes the word after all earlier work of the
   // stream. Function hold_until() blocks the stream until the word has this value, without occupying a thread block.

@@ -14,7 +14,7 @@ void FreeList::set_aside(std::byte* memory, const Kind& kind) {
   if (kind.shared) aside_.push_back(memory);
 }
 
-std::vector<std::byte*> FreeList::give_up() {
+std::vector<std::byte*> FreeList::take_freeable() {
   std::vector<std::byte*> all = std::exchange(aside_, {});
   for (const auto& [kind, memory] : std::exchange(kept_, {})) all.push_back(memory);
   return all;

@@ -25,7 +25,7 @@ class FreeList {
   void set_aside(std::byte* memory, const Kind& kind);
   // Returns and forgets all memory that may be freed. Plain memory that was set aside is not among them, because
   // other processes would lose them.
-  std::vector<std::byte*> give_up();
+  std::vector<std::byte*> take_freeable();
 
  private:
   std::multimap<Kind, std::byte*> kept_;

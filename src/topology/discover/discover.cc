@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "src/topology/discover/here.h"
+#include "src/topology/discover/local_host.h"
 #include "src/topology/discover/parts.h"
 
 namespace tutti {
@@ -28,7 +28,7 @@ Result<Discovery> discover(const Sources& sources) {
   Discovery discovery;
   TopologyTree tree;
   if (!sources.hwloc.empty()) {
-    Result<Topology> reported = ask_hwloc(sources.hwloc);
+    Result<Topology> reported = query_hwloc(sources.hwloc);
     report(discovery, "hwloc",
            reported.ok() ? Result<std::string>("processors and PCI") : std::move(reported).status());
     if (reported.ok()) tree.take(std::move(reported).value());
@@ -41,7 +41,7 @@ Result<Discovery> discover(const Sources& sources) {
     report(discovery, "sysfs: PCI", find_pci(tree, sources));
   }
   report(discovery, "sysfs: network", find_ports(tree, sources));
-  report(discovery, "NVML", ask_nvml(tree, sources.nvml));
+  report(discovery, "NVML", query_nvml(tree, sources.nvml));
   tree.topology.hosts = {host_name()};
   discovery.topology = std::move(tree.topology);
   TUTTI_CHECK_OK(check(discovery.topology).during("discovering this machine"));

@@ -32,7 +32,7 @@ Result<std::string> export_xml(const Hwloc& hwloc, void* topology) {
 
 }  // namespace
 
-Result<Topology> ask_hwloc(const std::string& library) {
+Result<Topology> query_hwloc(const std::string& library) {
   const Library opened = TUTTI_TRY(Library::open(library));
   Hwloc hwloc = {};
   const bool found = opened.find("hwloc_topology_init", hwloc.init) &&

@@ -232,7 +232,7 @@ class Driver {
 
 }  // namespace
 
-Result<std::string> ask_nvml(TopologyTree& tree, const std::string& library) {
+Result<std::string> query_nvml(TopologyTree& tree, const std::string& library) {
   const Library opened = TUTTI_TRY(Library::open(library));
   const NvmlFunctions nvml = TUTTI_TRY(NvmlFunctions::of(opened, library));
   if (const int problem = nvml.init()) return unsupported(std::string("initialization failed: ") + nvml.words(problem));

@@ -16,8 +16,8 @@ Result<std::string> find_pci(TopologyTree& tree, const Sources& sources);
 // Ports of NICs: RDMA ports where a NIC has any, otherwise its network interfaces. Known NIC models get a name and a
 // speed.
 Result<std::string> find_ports(TopologyTree& tree, const Sources& sources);
-Result<std::string> ask_nvml(TopologyTree& tree, const std::string& library);
+Result<std::string> query_nvml(TopologyTree& tree, const std::string& library);
 // Processors and PCI from hwloc, as a separate topology.
-Result<Topology> ask_hwloc(const std::string& library);
+Result<Topology> query_hwloc(const std::string& library);
 
 }  // namespace tutti

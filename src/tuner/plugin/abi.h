@@ -24,7 +24,7 @@ using Logger = void (*)(std::int32_t level, unsigned long flags, const char* fil
 
 struct NvlinkDomains {
   std::int32_t count;
-  std::int32_t fewest_ranks;
+  std::int32_t min_ranks;
   std::int32_t max_ranks;
 };
 static_assert(sizeof(NvlinkDomains) == 12);

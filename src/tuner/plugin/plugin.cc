@@ -112,7 +112,7 @@ TunerAdviser::~TunerAdviser() {
   log(LogLevel::warn, "tuner plugin %s: %s", plugin_.name().c_str(), error_text(function, error).c_str());
 }
 
-Result<PluginChoice> TunerAdviser::consult(const Question& question, std::span<const Candidate> candidates) const {
+Result<PluginChoice> TunerAdviser::consult(const PluginCall& question, std::span<const Candidate> candidates) const {
   const std::optional<std::int32_t> collective = number_of(question.collective);
   const Projection ours = project(question.collective, candidates);
   if (!collective || !ours.any) return PluginChoice();
@@ -129,7 +129,7 @@ Result<PluginChoice> TunerAdviser::consult(const Question& question, std::span<c
   return judge(ours, table, question.thread_blocks == 0 ? 0 : channels);
 }
 
-PluginChoice TunerAdviser::ask(const Question& question, std::span<const Candidate> candidates) {
+PluginChoice TunerAdviser::ask(const PluginCall& question, std::span<const Candidate> candidates) {
   const std::lock_guard lock(asking_);
   Result<PluginChoice> advised = consult(question, candidates);
   if (advised.ok()) return advised.value();

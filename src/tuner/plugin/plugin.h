@@ -56,11 +56,11 @@ class TunerAdviser {
 
   // Returns the candidate that the plugin prefers; candidates are fastest first. Failures and invalid answers are
   // logged, the first one as a warning, and do not affect the choice.
-  PluginChoice ask(const Question& question, std::span<const Candidate> candidates);
+  PluginChoice ask(const PluginCall& question, std::span<const Candidate> candidates);
 
  private:
   TunerAdviser(const TunerPlugin& plugin, void* context) : plugin_(plugin), context_(context) {}
-  Result<PluginChoice> consult(const Question& question, std::span<const Candidate> candidates) const;
+  Result<PluginChoice> consult(const PluginCall& question, std::span<const Candidate> candidates) const;
 
   const TunerPlugin& plugin_;
   void* context_;

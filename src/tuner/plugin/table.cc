@@ -61,7 +61,7 @@ std::optional<std::int32_t> number_of(Collective collective) {
   }
 }
 
-std::uint64_t bytes_of(const Question& question) {
+std::uint64_t bytes_of(const PluginCall& question) {
   const bool blocks =
       question.collective == Collective::all_gather || question.collective == Collective::reduce_scatter;
   return question.block_bytes * (blocks ? question.ranks : 1);

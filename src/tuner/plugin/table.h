@@ -15,7 +15,7 @@
 namespace tutti {
 
 // One call, as plugins see it.
-struct Question {
+struct PluginCall {
   Collective collective = Collective::all_reduce;
   Rank ranks = 1;
   std::uint64_t block_bytes = 0;
@@ -26,7 +26,7 @@ struct Question {
 // NCCL's number of the collective; nothing if NCCL has no tuning for it.
 std::optional<std::int32_t> number_of(Collective collective);
 // Message size as NCCL counts it: the larger of the bytes that a rank sends and receives.
-std::uint64_t bytes_of(const Question& question);
+std::uint64_t bytes_of(const PluginCall& question);
 
 struct Projection {
   nccl_tuner::Table table;                                                                  // Predicted us.

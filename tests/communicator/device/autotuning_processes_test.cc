@@ -13,7 +13,7 @@ class MultiProcessAutotuning : public DevicesOfProcesses {
  protected:
   void start(Rank rank, const DeviceProcessGroup::Work& work) {
     CommunicatorOptions options = autotuning(Tune::exact);
-    options.force();
+    options.update_agreement_hash();
     processes_.start(GetParam().make, rank, 1, 2, work, options);
   }
   DeviceProcessGroup processes_;

@@ -226,7 +226,7 @@ TEST_P(DeviceAutotuningTest, CountsCapturedCalls) {
 // is requested, or if autotuning is off.
 TEST_P(DeviceAutotuningTest, LeavesExcludedCallsAlone) {
   const auto ways_of = [&](CommunicatorOptions options, DataType type) {
-    options.force();
+    options.update_agreement_hash();
     DeviceRanks ranks(*rig_, kRanks, options);
     TunedCalls calls(ranks, {.type = type});
     calls.run(100);

@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "src/tuner/choose.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/device/part.h"
 
 namespace tutti::test {

@@ -20,7 +20,7 @@ CommunicatorOptions sending(const char* compression, const std::string& algorith
   options.compression = compression;
   options.algorithm = algorithm;
   options.compression_rounding = rounding;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 
@@ -118,7 +118,7 @@ TEST_P(DeviceCompression, ChoosesFormat_WithinErrorBound) {
   const auto bounded = [](double bound) {
     CommunicatorOptions options = sending("", "");
     options.max_relative_error = bound;
-    options.force();
+    options.update_agreement_hash();
     return options;
   };
   constexpr std::uint64_t kMax = kRanks * 100'000;

@@ -4,7 +4,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/compression/format.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/device/part.h"
 #include "tests/executor/elements.h"
 
@@ -20,7 +20,7 @@ CommunicatorOptions sending(std::string_view compression, std::string_view algor
   options.compression = compression;
   options.algorithm = algorithm;
   options.protocol = protocol;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/shared_unique_id.h"
 #include "tests/communicator/device/own_calls.h"
 
 namespace tutti::test {

@@ -86,7 +86,7 @@ class DeviceRanks {
  private:
   static Communicators all_here(Rank ranks, const CommunicatorOptions& given) {
     CommunicatorOptions options = over_transport(given);
-    options.force();
+    options.update_agreement_hash();
     auto members = Communicator::create_all(ranks, options);
     EXPECT_TRUE(members.ok());
     return std::move(members).value();

@@ -105,7 +105,7 @@ TEST_P(DeviceFailures, LeaveCommunicatorUsable_WhenCallIsInvalid) {
   auto* buffer = ranks.take<float>(kCount, 1);
   DeviceCall call = ranks.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, buffer, buffer));
   call.options.protocol = "smoke";
-  call.options.force();
+  call.options.update_agreement_hash();
   EXPECT_EQ(enqueue({&call, 1}).code(), Code::invalid_argument);
   for (const DeviceCall& each : of_all(ranks)) ASSERT_TRUE(put(each).ok());
   ranks.synchronize();

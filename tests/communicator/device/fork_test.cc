@@ -19,7 +19,7 @@ class Callers {
  public:
   Callers() {
     CommunicatorOptions options;
-    options.force();
+    options.update_agreement_hash();
     // The rig owns the device and outlives the ranks.
     const std::shared_ptr<Device> device(&rig_->device(), [](Device*) {});
     ranks_ = std::move(Communicator::create_all(2, options)).value();

@@ -13,7 +13,7 @@ class Islands {
   Islands(std::vector<HostDeviceOptions> options, Rank ranks_each, const CommunicatorOptions& communicator = {}) {
     const auto devices = static_cast<Rank>(options.size());
     CommunicatorOptions forced = communicator;
-    forced.force();
+    forced.update_agreement_hash();
     auto members = std::move(Communicator::create_all(devices * ranks_each, forced)).value();
     islands_.resize(devices);
     for (Rank i = 0; i < devices; ++i) {

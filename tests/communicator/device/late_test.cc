@@ -5,7 +5,7 @@
 
 #include "src/base/atomic.h"
 #include "src/bootstrap/bootstrap.h"
-#include "tests/bootstrap/meeting.h"
+#include "tests/bootstrap/shared_unique_id.h"
 #include "tests/communicator/device/device_ranks.h"
 
 namespace tutti::test {

@@ -5,7 +5,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/communicator/peers/pair_lanes.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/device/device_processes.h"
 #include "tests/communicator/device/islands.h"
 

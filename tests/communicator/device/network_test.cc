@@ -3,7 +3,7 @@
 #include <thread>
 
 #include "src/communicator/planning/rings.h"
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/crossed_gpus.h"
 #include "tests/communicator/device/device_processes.h"
 #include "tests/tuner/hybrid_cube_mesh.h"
@@ -21,7 +21,7 @@ std::string run_all(DeviceRanks& own, Rank first, Rank ranks) {
 
 Communicators members_of(const std::vector<Rank>& host_of, const CommunicatorOptions& given = {}) {
   CommunicatorOptions options = over_transport(given);
-  options.force();
+  options.update_agreement_hash();
   return std::move(Communicator::create_all(Hosts(host_of), options)).value();
 }
 
@@ -87,7 +87,7 @@ TEST_P(DeviceNetwork, RingsFollowLinksOfGpus) {
       for (const std::uint32_t channels : {0U, 1U, 3U}) {
         if (!settings.takes()) continue;
         options.channels = channels;
-        options.force();
+        options.update_agreement_hash();
         DeviceRanks ranks(*rig_, std::move(Communicator::create_all(on_crossed_gpus(host_of), options)).value());
         EXPECT_EQ(run_collectives(ranks, 0, ranks.size(), kSlowMotion ? 1 : 2), "right");
       }
@@ -105,7 +105,7 @@ TEST_P(DeviceNetwork, RingsFollowLinks_OnFewerChannels) {
   for (const std::uint32_t channels : {1U, 2U, 4U}) {
     SCOPED_TRACE(channels);
     options.channels = channels;
-    options.force();
+    options.update_agreement_hash();
     DeviceRanks ranks(*rig_, std::move(Communicator::create_all(cube, options)).value());
     for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
       for (const std::uint64_t count : {7U, 30'000U}) {
@@ -134,7 +134,7 @@ TEST_P(DeviceNetwork, MixesRingsWithOtherAlgorithms) {
           ranks.call(rank, call_of(Collective::all_reduce, DataType::float32, kCount, buffers[rank], buffers[rank])));
       calls.back().options.algorithm = turn % 3 == 0 ? "two_shot" : "ring";
       calls.back().options.channels = 1 + static_cast<std::uint32_t>(turn) % 4;
-      calls.back().options.force();
+      calls.back().options.update_agreement_hash();
     }
     const Status status = enqueue(calls);
     ASSERT_TRUE(status.ok()) << status.message();
@@ -180,7 +180,7 @@ TEST_P(DeviceNetwork, HasNoWindows) {
   std::vector<std::thread> threads;
   for (Rank rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      const auto shown = ranks.backend(rank).register_window({memory, 1 << 16, WindowPromise::symmetric});
+      const auto shown = ranks.backend(rank).register_window({memory, 1 << 16, WindowGuarantee::symmetric});
       EXPECT_TRUE(shown.ok() && shown.value() == 0);
     });
   }

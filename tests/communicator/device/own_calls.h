@@ -1,7 +1,7 @@
 // Calls of the ranks of a communicator that one thread runs.
 #pragma once
 
-#include "tests/base/slow_motion.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/device/part.h"
 
 namespace tutti::test {

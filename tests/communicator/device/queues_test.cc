@@ -23,7 +23,7 @@ std::string warnings_of(const std::vector<Rank>& threads) {
   Rank ranks = 0;
   for (const Rank own : threads) ranks += own;
   CommunicatorOptions options;
-  options.force();
+  options.update_agreement_hash();
   Communicators members = std::move(Communicator::create_all(ranks, options)).value();
   std::vector<std::unique_ptr<DeviceRanks>> driven(threads.size());
   std::vector<std::thread> running;

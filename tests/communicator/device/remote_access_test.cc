@@ -7,7 +7,7 @@
 #include "src/base/clock.h"
 #include "src/communicator/call/operation.h"
 #include "src/communicator/planning/planning.h"
-#include "tests/communicator/device/shown.h"
+#include "tests/communicator/device/windowed_ranks.h"
 
 namespace tutti::test {
 namespace {

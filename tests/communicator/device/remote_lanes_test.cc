@@ -65,7 +65,7 @@ std::unique_ptr<CarrierSource> memory(Fault fault = Fault::none) {
   return std::make_unique<MemorySource>(fault, fault);
 }
 
-TEST(RemoteLanes, HaveSlotsOnDevice_WhenEndpointReachesIt) {
+TEST(RemoteLanes, HaveSlotsOnDevice_WhenCarrierReachesIt) {
   Far remote(memory());
   const auto one = remote.made(0, GpuDirect::automatic), other = remote.made(1, GpuDirect::on);
   for (const int end : {0, 1}) EXPECT_GE(remote.taken(end), 2 * remote.budget().remote_slots_bytes());
@@ -85,7 +85,7 @@ TEST(RemoteLanes, NeedNotAgreeOnPlacementOfSlots) {
   }
 }
 
-TEST(RemoteLanes, UseHostMemory_WhenEndpointDoesNotReachDevice) {
+TEST(RemoteLanes, UseHostMemory_WhenCarrierDoesNotReachDevice) {
   for (const bool carried : {true, false}) {
     Far remote(carried ? memory(Fault::refuse_reach) : nullptr);
     const std::string why = carried ? "memory does not reach memory of threads of the host" : "tcp copies";

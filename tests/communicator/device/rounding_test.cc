@@ -23,7 +23,7 @@ CommunicatorOptions sending(const char* compression, const char* algorithm, Requ
   options.compression = compression;
   options.algorithm = algorithm;
   options.compression_rounding = rounding;
-  options.force();
+  options.update_agreement_hash();
   return options;
 }
 

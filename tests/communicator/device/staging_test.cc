@@ -33,7 +33,7 @@ std::string run_staged(DeviceRanks& own, Rank first, Rank ranks, const std::vect
           call.communicator = communicators[i];
           call.options.algorithm = algorithm;
           call.options.channels = 1 + turn % 2;
-          call.options.force();
+          call.options.update_agreement_hash();
           calls.push_back(call);
         }
         const Status status = enqueue(calls);

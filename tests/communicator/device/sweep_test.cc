@@ -103,7 +103,7 @@ std::string run_batch(DeviceRanks& own, Rank index, Rank rank, std::span<const S
     DeviceCall made = own.call(index, parts.back().call());
     made.options.algorithm = call.algorithm;
     made.options.protocol = call.protocol;
-    made.options.force();
+    made.options.update_agreement_hash();
     const Status status = enqueue({&made, 1});
     if (!status.ok()) return reported(call, describe(call.shape.shape.problem) + ": " + status.message());
   }

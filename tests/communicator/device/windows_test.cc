@@ -1,5 +1,5 @@
 // Calls on windows: registered memory of other processes or devices, which thread blocks access in place.
-#include "tests/communicator/device/shown.h"
+#include "tests/communicator/device/windowed_ranks.h"
 
 namespace tutti::test {
 namespace {
@@ -169,7 +169,7 @@ std::string abort_one(DeviceRig& rig, DeviceRanks& own, Rank rank) {
 }
 
 std::string without_a_promise(DeviceRig& rig, DeviceRanks& own, Rank rank) {
-  Shown shown(rig, own, rank == 1 ? WindowPromise::none : WindowPromise::symmetric);
+  Shown shown(rig, own, rank == 1 ? WindowGuarantee::none : WindowGuarantee::symmetric);
   if (shown.window() != 0) return "a window";
   shown.write(0, 5);
   if (Status status = all_reduce(own, shown.at(0), shown.at(0)); !status.ok()) return status.message();
@@ -208,7 +208,7 @@ std::string show_again(DeviceRig& rig, DeviceRanks& own, Rank) {
 std::string register_private_memory(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   std::byte* memory = rig.device().allocate(kBytes).value();
   auto* host = own.take<std::byte>(kBytes);
-  const WindowBuffer buffer = {rank == 1 ? host : memory, kBytes, WindowPromise::symmetric};
+  const WindowBuffer buffer = {rank == 1 ? host : memory, kBytes, WindowGuarantee::symmetric};
   const auto shown = own.backend(0).register_window(buffer);
   const bool none = shown.ok() && shown.value() == 0;
   const Status status = all_reduce(own, buffer.memory, buffer.memory);

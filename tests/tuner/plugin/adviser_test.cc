@@ -25,7 +25,7 @@ const std::vector<Candidate> kOurs = [] {
   }
   return made;
 }();
-constexpr Question kQuestion = {
+constexpr PluginCall kPluginCall = {
     .collective = Collective::all_reduce, .ranks = 4, .block_bytes = 4096, .thread_blocks = 8};
 
 std::string error_of_open(const std::string& name) {
@@ -66,7 +66,7 @@ TEST_P(TunerPlugins, ReceiveRanksAndCall) {
   const auto requested = adviser();
   EXPECT_EQ(stand_in_.ranks, 4U);
   EXPECT_EQ(stand_in_.hosts, 2U);
-  EXPECT_TRUE(requested->ask(kQuestion, kOurs).silent());
+  EXPECT_TRUE(requested->ask(kPluginCall, kOurs).silent());
   EXPECT_EQ(stand_in_.requested.collective, 4);
   EXPECT_EQ(stand_in_.requested.bytes, 4096U);
   EXPECT_EQ(stand_in_.requested.registered, 0);
@@ -80,7 +80,7 @@ TEST_P(TunerPlugins, ReceiveHosts_InNewerVersion) {
   const auto requested = adviser();
   const bool newer = GetParam() == std::string_view(STAND_IN_V5);
   EXPECT_EQ(stand_in_.domains.count, newer ? 2 : 0);
-  EXPECT_EQ(stand_in_.domains.fewest_ranks, newer ? 1 : 0);
+  EXPECT_EQ(stand_in_.domains.min_ranks, newer ? 1 : 0);
   EXPECT_EQ(stand_in_.domains.max_ranks, newer ? 3 : 0);
 }
 
@@ -91,9 +91,9 @@ TEST_P(TunerPlugins, ChooseByTheirTimes) {
     return 0;
   };
   const auto requested = adviser();
-  EXPECT_EQ(requested->ask(kQuestion, kOurs).candidate, 2U);
-  EXPECT_EQ(requested->ask(kQuestion, kOurs).channels, 2U);
-  Question small = kQuestion;
+  EXPECT_EQ(requested->ask(kPluginCall, kOurs).candidate, 2U);
+  EXPECT_EQ(requested->ask(kPluginCall, kOurs).channels, 2U);
+  PluginCall small = kPluginCall;
   small.block_bytes = 8;
   EXPECT_EQ(requested->ask(small, kOurs).candidate, 1U);
   small.thread_blocks = 0;
@@ -103,19 +103,19 @@ TEST_P(TunerPlugins, ChooseByTheirTimes) {
 
 TEST_P(TunerPlugins, AreNotAsked_AboutCallsThatNcclDoesNotAsk) {
   const auto requested = adviser();
-  Question question = kQuestion;
+  PluginCall question = kPluginCall;
   question.collective = Collective::all_to_all;
   EXPECT_TRUE(requested->ask(question, kOurs).silent());
-  EXPECT_TRUE(requested->ask(kQuestion, std::span(kOurs).first(1)).silent());
+  EXPECT_TRUE(requested->ask(kPluginCall, std::span(kOurs).first(1)).silent());
   EXPECT_EQ(stand_in_.answers, 0);
 }
 
 TEST_P(TunerPlugins, HaveContextPerCommunicator) {
   const auto first = adviser();
   auto second = adviser();
-  (void)second->ask(kQuestion, kOurs);
+  (void)second->ask(kPluginCall, kOurs);
   EXPECT_EQ(stand_in_.requested.context, 1);
-  (void)first->ask(kQuestion, kOurs);
+  (void)first->ask(kPluginCall, kOurs);
   EXPECT_EQ(stand_in_.requested.context, 0);
   second.reset();
   EXPECT_EQ(stand_in_.ended, 1);
@@ -135,7 +135,7 @@ TEST_P(TunerPlugins, LeaveChoice_WhenTheyFail) {
     return 2;
   };
   const auto requested = adviser();
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(requested->ask(kQuestion, kOurs).silent());
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(requested->ask(kPluginCall, kOurs).silent());
   expect_one_line("getCollInfo failed with error 2");
 }
 
@@ -144,14 +144,14 @@ TEST_P(TunerPlugins, LeaveChoice_WhenAnswersAreInvalid) {
     table[1][2] = std::numeric_limits<float>::quiet_NaN();
     return 0;
   };
-  EXPECT_TRUE(adviser()->ask(kQuestion, kOurs).silent());
+  EXPECT_TRUE(adviser()->ask(kPluginCall, kOurs).silent());
   expect_one_line("its time for Ring/Simple is not a number");
   lines.clear();
   stand_in_.answer = [](const AskedCall&, Table& table, std::int32_t&) {
     for (auto& row : table) row.fill(-1);
     return 0;
   };
-  EXPECT_TRUE(adviser()->ask(kQuestion, kOurs).silent());
+  EXPECT_TRUE(adviser()->ask(kPluginCall, kOurs).silent());
   expect_one_line("exclude all candidates");
 }
 

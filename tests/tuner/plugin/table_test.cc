@@ -70,7 +70,7 @@ TEST(NcclTable, NumbersCollectivesAndBytesLikeNccl) {
   EXPECT_EQ(number_of(Collective::all_reduce), 4);
   for (const Collective none : {Collective::all_to_all, Collective::gather, Collective::scatter})
     EXPECT_EQ(number_of(none), std::nullopt);
-  Question question = {.collective = Collective::all_gather, .ranks = 6, .block_bytes = 100};
+  PluginCall question = {.collective = Collective::all_gather, .ranks = 6, .block_bytes = 100};
   EXPECT_EQ(bytes_of(question), 600U);
   question.collective = Collective::reduce_scatter;
   EXPECT_EQ(bytes_of(question), 600U);

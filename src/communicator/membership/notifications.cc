@@ -1,0 +1,92 @@
+#include "src/communicator/membership/notifications.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "src/base/atomic.h"
+#include "src/base/clock.h"
+
+namespace tutti {
+namespace {
+
+constexpr std::int64_t kReportingMs = 100;
+// Minimum time between polls for notifications before a call.
+constexpr std::int64_t kNotificationNs = 50'000;
+
+}  // namespace
+
+void Notifications::poll() {
+  if (!membership_.spans_hosts) return;
+  const std::unique_lock lock(polling_, std::try_to_lock);
+  if (!lock) return;
+  const Board& board = membership_.board;
+  while (const auto notifications = membership_.mesh.receive()) {
+    if (notifications->kind == NotificationKind::failure) {
+      board.publish(notifications->payload);
+      continue;
+    }
+    if (notifications->kind == NotificationKind::wait_request) {
+      wait_requests_.push_back(notifications->peer);
+      continue;
+    }
+    if (notifications->kind == NotificationKind::wait) {
+      Wait wait;
+      if (notifications->payload.size() != sizeof wait) continue;
+      std::memcpy(&wait, notifications->payload.data(), sizeof wait);
+      show_wait(board.entry(notifications->peer).wait, wait);
+      continue;
+    }
+    for (std::size_t at = 0; at + sizeof(CallRecord) <= notifications->payload.size(); at += sizeof(CallRecord)) {
+      CallRecord record;
+      std::memcpy(&record, notifications->payload.data() + at, sizeof record);
+      if (record.sequence > 0) board.announce(notifications->peer, record);
+    }
+    if (notifications->kind == NotificationKind::leaving) store_release(&board.entry(notifications->peer).left, 1U);
+  }
+}
+
+Status Notifications::poll_before_call() {
+  const std::int64_t now = now_ns();
+  if (now - received_ns_ >= kNotificationNs) {
+    received_ns_ = now;
+    membership_.mesh.advance();
+  }
+  if (!membership_.mesh.has_notes()) return {};
+  poll();
+  return membership_.board.failed() ? membership_.board.failure(membership_.rank) : Status();
+}
+
+void Notifications::report_failure() {
+  const Board& board = membership_.board;
+  if (!membership_.spans_hosts || !board.failed() || !board.found_by(membership_.rank)) return;
+  membership_.mesh.notify(NotificationKind::failure, board.failure_record());
+  // No thread sends the rest after this call has returned.
+  membership_.mesh.drain_for(kReportingMs);
+}
+
+void Notifications::request_waits() {
+  const std::lock_guard lock(polling_);
+  for (const Rank peer : membership_.mesh.remote_ranks()) show_wait(membership_.board.entry(peer).wait, {});
+  membership_.mesh.notify(NotificationKind::wait_request, {});
+}
+
+void Notifications::answer_wait_requests(const Wait& wait) {
+  const std::lock_guard lock(polling_);
+  for (const Rank peer : wait_requests_)
+    membership_.mesh.notify(peer, NotificationKind::wait, std::as_bytes(std::span(&wait, 1)));
+  wait_requests_.clear();
+}
+
+void Notifications::report_calls(NotificationKind kind) {
+  std::vector<CallRecord> records;
+  const std::uint64_t last = membership_.board.last(membership_.rank);
+  const std::uint64_t calls = kind == NotificationKind::leaving ? std::min<std::uint64_t>(last, kCallHistory) : 1;
+  for (std::uint64_t call = last + 1 - calls; call > 0 && call <= last; ++call) {
+    if (const auto record = membership_.board.call(membership_.rank, call)) records.push_back(*record);
+  }
+  membership_.mesh.notify(kind, std::as_bytes(std::span(records)));
+}
+
+}  // namespace tutti

@@ -1,0 +1,42 @@
+// Notifications between ranks of different hosts, which do not see each other's board: calls, waits, failures, and the
+// end of a rank's calls.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "src/communicator/membership/membership.h"
+
+namespace tutti {
+
+// Thread-safe, except poll_before_call().
+class Notifications {
+ public:
+  explicit Notifications(Membership& membership) : membership_(membership) {}
+
+  // Copies received notifications to the board of this host. Does nothing while another thread does so.
+  void poll();
+  // Checks for failures before a call. A late rank, or one that only sends, does not wait and would not detect them
+  // otherwise. Each check is a system call, so ranks in a fast sequence of calls skip most of them. Only the thread
+  // that runs calls may use it.
+  Status poll_before_call();
+  // Sends the failure of the communicator to the other hosts, if this rank has found it. Waits at most 100 ms until it
+  // is sent.
+  void report_failure();
+  // Asks the ranks of other hosts for which rank they wait. Removes their waits from the board until poll() copies the
+  // answers to it.
+  void request_waits();
+  // Sends the wait of this rank to the ranks that have asked for it since the last call.
+  void answer_wait_requests(const Wait& wait);
+  // Sends the last call of this rank; for `leaving`, its last kCallHistory calls.
+  void report_calls(NotificationKind kind);
+
+ private:
+  Membership& membership_;
+  std::mutex polling_;
+  std::vector<Rank> wait_requests_;  // Ranks that have asked for the wait of this rank. Guarded by polling_.
+  std::int64_t received_ns_ = 0;     // Time of the last poll before a call.
+};
+
+}  // namespace tutti
