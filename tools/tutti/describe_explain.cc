@@ -24,7 +24,8 @@ std::vector<OptionRow> options_of_explain() {
        "Buffers are accessible to all ranks (tutti_mem_alloc), on one host. Without it: private memory of each rank."},
       {"cores", kCores, "N", "those of this machine; with --groups of several hosts or --link, one per rank",
        "Processor cores that all ranks share, for buffers in host memory."},
-      {"link", kLink, "GBITS", "the built-in estimate", "Bandwidth of each host's network link, in Gbit/s."},
+      {"link", kLink, "RATE", "the built-in estimate",
+       "Bandwidth of each host's network link: 10Gbit, 800Mbit, or a number of Gbit/s."},
       {"topology", kTopology, "NAME", "this machine",
        "Machine to predict for: a vendor system (" + presets() +
            ") or a file that tutti topo --file reads. Its GPUs "

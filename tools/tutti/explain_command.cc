@@ -22,6 +22,7 @@
 #include "tools/tutti/explain_topology.h"
 #include "tools/tutti/names.h"
 #include "tools/tutti/options.h"
+#include "tools/tutti/quantities.h"
 #include "tools/tutti/usual_machine.h"
 
 namespace tutti::tool {
@@ -93,7 +94,11 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
       break;
     case kMaxRelativeError: request.query.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
     case kType: request.query.type = TUTTI_TRY(parse_float_type(value)); break;
-    case kLink: request.link_gbits_per_s = TUTTI_TRY(parse_number(value, 1e6)); break;
+    case kLink: {
+      const Result<double> gbits_per_s = parse_number(value, 1e6);
+      request.link_gbits_per_s = gbits_per_s.ok() ? gbits_per_s.value() : TUTTI_TRY(parse_link_rate(value));
+      break;
+    }
     case kTuneFile: request.requested.file = value; break;
     case kMachine: request.requested.named = value; break;
     case kJson: request.json = true; break;
