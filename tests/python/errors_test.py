@@ -206,6 +206,14 @@ class Errors(unittest.TestCase):
         self.assertRegex(run.stderr, "ImportError: tutti: libtutti.so cannot be loaded; tried the variable TUTTI_LIBRARY "
                          ".*/nonexistent/libtutti.so.*: install the package with `pip install ./python`, or set TUTTI_LIBRARY")
 
+    def test_missing_pytorch_is_one_sentence(self):
+        for argument in ("import tutti.torch", "import tutti.torch.build"):
+            run = subprocess.run([sys.executable, "-c", "import sys; sys.modules['torch'] = None; " + argument],
+                                 capture_output=True, text=True)
+            self.assertRegex(run.stderr, r"\nImportError: tutti.torch needs PyTorch 2.9 or newer, which is not installed: run "
+                             r"`pip install 'torch>=2.9'`; without PyTorch, `import tutti` works .*\n$")
+            self.assertNotIn("ModuleNotFoundError", run.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

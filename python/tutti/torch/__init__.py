@@ -9,6 +9,14 @@ TUTTI_PYTORCH_REPLACE_GLOO=1 makes the backend "gloo" use Tutti, without a chang
 docs/guide/pytorch.md is the guide.
 """
 
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ImportError("tutti.torch needs PyTorch 2.9 or newer, which is not installed: run `pip install 'torch>=2.9'`; "
+                      "without PyTorch, `import tutti` works for NumPy arrays and other arrays in host memory") from None
+
 from ._options import Options
 from ._registration import path, process_group, register, replace_gloo
 from ._residuals import attach_residual, detach_residual
