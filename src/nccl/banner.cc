@@ -30,10 +30,12 @@ bool is_one_of(const std::string& text, std::initializer_list<const char*> names
 }
 
 // TUTTI_LOG overrides NCCL_DEBUG, as in the log.
-bool logs_info() {
-  const std::string level = variable("TUTTI_LOG");
-  return is_one_of(level.empty() ? variable("NCCL_DEBUG") : level, {"INFO", "TRACE"});
+std::string level() {
+  const std::string own = variable("TUTTI_LOG");
+  return own.empty() ? variable("NCCL_DEBUG") : own;
 }
+
+bool logs_info() { return is_one_of(level(), {"INFO", "TRACE"}); }
 
 bool logs_version() {
   if (logs_info()) return true;
@@ -78,6 +80,13 @@ void write_to_log(std::string_view line) {
   if (descriptor >= 0) ::close(descriptor);
 }
 
+// Host, process and thread, as in the library's log.
+std::string prefix() {
+  char host[64] = "";
+  ::gethostname(host, sizeof host - 1);
+  return std::string(host) + ":" + std::to_string(::getpid()) + ":" + std::to_string(::gettid());
+}
+
 }  // namespace
 
 void print_version_once() {
@@ -86,11 +95,11 @@ void print_version_once() {
 }
 
 void log_info(const std::string& text) {
-  if (!logs_info()) return;
-  char host[64] = "";
-  ::gethostname(host, sizeof host - 1);
-  write_to_log(std::string(host) + ":" + std::to_string(::getpid()) + ":" + std::to_string(::gettid()) +
-               " TUTTI INFO " + text + "\n");
+  if (logs_info()) write_to_log(prefix() + " TUTTI INFO " + text + "\n");
+}
+
+void log_warning(const std::string& text) {
+  if (!is_one_of(level(), {"NONE"})) write_to_log(prefix() + " TUTTI WARN " + text + "\n");
 }
 
 }  // namespace tutti::nccl

@@ -1,4 +1,5 @@
-// Lines that this library writes to the log itself: the version, like NCCL's, and what falls back to another NCCL.
+// Lines that this library writes to the log itself: the version, like NCCL's, what falls back to another NCCL, and
+// variables whose values it ignores.
 #pragma once
 
 #include <string>
@@ -10,5 +11,7 @@ namespace tutti::nccl {
 void print_version_once();
 // Writes a line to the same place if NCCL_DEBUG or TUTTI_LOG is info or trace.
 void log_info(const std::string& text);
+// Like log_info(), unless the level is none.
+void log_warning(const std::string& text);
 
 }  // namespace tutti::nccl

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
+#include <set>
 
+#include "src/nccl/banner.h"
 #include "src/nccl/values.h"
 
 namespace tutti::nccl {
@@ -11,6 +14,15 @@ namespace {
 double number_of(const char* name, double fallback) {
   double number = fallback;
   return read_number(variable(name), number) ? number : fallback;
+}
+
+// Logs a value that counts as unset, once per variable.
+std::nullopt_t ignored(const std::string& name, const std::string& value, const char* wanted) {
+  static std::mutex mutex;
+  static std::set<std::string> logged;
+  const std::lock_guard lock(mutex);
+  if (logged.insert(name).second) log_warning(name + " is \"" + value + "\", but must be " + wanted + ": ignored");
+  return std::nullopt;
 }
 
 }  // namespace
@@ -33,13 +45,17 @@ std::int64_t timeout_ms_of_environment() {
 
 std::optional<int> blocking_of_environment() {
   const std::string value = variable("NCCL_COMM_BLOCKING");
-  if (value != "0" && value != "1") return std::nullopt;
+  if (value.empty()) return std::nullopt;
+  if (value != "0" && value != "1") return ignored("NCCL_COMM_BLOCKING", value, "0 or 1");
   return value == "1" ? 1 : 0;
 }
 
 std::optional<int> ctas_of_environment(const char* name) {
+  const std::string value = variable(name);
+  if (value.empty()) return std::nullopt;
   int ctas = 0;
-  return read_number(variable(name), ctas) && ctas >= 1 ? std::optional(ctas) : std::nullopt;
+  if (!read_number(value, ctas) || ctas < 1) return ignored(name, value, "a whole number, 1 or more");
+  return ctas;
 }
 
 }  // namespace tutti::nccl

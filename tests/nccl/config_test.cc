@@ -1,9 +1,14 @@
 // ncclConfig_t, with communicators of one rank.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iterator>
+#include <string>
 
 #include "src/nccl/abi.h"
 #include "tests/nccl/clients.h"
@@ -176,6 +181,34 @@ TEST(Config, IsOverriddenByEnvironment) {
   ::setenv("NCCL_MAX_CTAS", "many", 1);
   EXPECT_EQ(try_config(&config), ncclSuccess) << "an invalid value has no effect";
   ::unsetenv("NCCL_MAX_CTAS");
+}
+
+// Runs in a child, since each variable is logged once in a process.
+TEST(Config, WarnsOnce_WhenVariableIsIgnored) {
+  for (const char* level : {"warn", "none"}) {
+    const std::string file = ::testing::TempDir() + "nccl_config_log." + std::to_string(::getpid());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::setenv("TUTTI_LOG", level, 1);
+      ::setenv("TUTTI_LOG_FILE", file.c_str(), 1);
+      ::setenv("NCCL_COMM_BLOCKING", "7", 1);
+      ::setenv("NCCL_MIN_CTAS", "0", 1);
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      ::_exit(try_config(&config) == ncclSuccess && try_config(&config) == ncclSuccess ? 0 : 1);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    std::ifstream log(file);
+    const std::string text((std::istreambuf_iterator<char>(log)), {});
+    ::unlink(file.c_str());
+    for (const char* line : {"TUTTI WARN NCCL_COMM_BLOCKING is \"7\", but must be 0 or 1: ignored\n",
+                             "TUTTI WARN NCCL_MIN_CTAS is \"0\", but must be a whole number, 1 or more: ignored\n"}) {
+      const std::size_t first = text.find(line);
+      EXPECT_EQ(first != std::string::npos, std::strcmp(level, "warn") == 0) << level << ": " << text;
+      EXPECT_EQ(text.find(line, first + 1), std::string::npos) << level << ": " << text;
+    }
+  }
 }
 
 }  // namespace
