@@ -55,17 +55,23 @@ class Reconfigurable:
     _start: Any
     _monitored_barriers: Optional[MonitoredBarriers]
     _hosted: Any = None  # Store of this process.
+    _can_reconfigure = True
 
     def get_reconfigure_handle(self) -> str:
+        if not self._can_reconfigure:
+            raise error_of(Status.unsupported, "reconfigure: on the Python path, the members of a group that split_group, "
+                           "shrink_group or merge_remote_group has made cannot change; build the C++ path with `python -m "
+                           "tutti.torch.build`, or make the group with new_group", self._rank)
         if self._hosted is None:
             self._hosted = dist.TCPStore(own_host(self._store), 0, is_master=True, wait_for_workers=False, timeout=self._timeout)
         return f"{self._hosted.host}:{self._hosted.port}"
 
     def reconfigure(self, given: Any) -> Any:
+        own = self.get_reconfigure_handle()
         handles = given.handles if isinstance(given.handles, list) else sorted(given.handles)
         for each in handles:
             _address_of(each, self._rank)
-        rank, size = _rank_of(self.get_reconfigure_handle(), handles), len(handles)
+        rank, size = _rank_of(own, handles), len(handles)
         timeout = self._timeout if given.timeout is None else given.timeout
         self._leave()
         with raised_by(rank):

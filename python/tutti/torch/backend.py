@@ -229,7 +229,8 @@ _kept: Set[TuttiBackend] = set()  # Backends to which only objects of C++ refer,
 
 
 def _keep(backend: TuttiBackend) -> TuttiBackend:
-    """Keeps a backend until its shutdown()."""
+    """Keeps a backend until its shutdown(). PyTorch makes the group of it, whose rank and size cannot change."""
+    backend._can_reconfigure = not HAS_BACKENDS
     _kept.add(backend)
     return backend
 

@@ -126,6 +126,10 @@ def split_groups(rank, size):
         tensor = torch.full((3,), float(rank))
         dist.all_reduce(tensor, group=group)
         same(tensor, torch.full((3,), float(sum(mine))))
+        if tutti.torch.path() == "Python":
+            for call in (lambda: dist._get_reconfigure_handle(group), lambda: dist._reconfigure(1, ["host:1"], group)):
+                error = error_of(call)
+                assert isinstance(error, tutti.Unsupported) and "build the C++ path" in error.message, repr(error)
     finally:
         world.bound_device_id = before
 
