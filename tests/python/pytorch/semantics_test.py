@@ -223,6 +223,8 @@ def error_without_gpus_names_another_backend(rank, size):
     connect = backend_of(dist.group.WORLD).eager_connect_single_device
     error = error_of(lambda: connect(torch.device("cuda", 0)))
     assert "a tensor is on cuda:0" in str(error) and '"cpu:tutti,cuda:nccl"' in str(error) and error.rank == rank, repr(error)
+    assert error.peer == (None if rank == 0 else 0), "the first rank without a GPU is not named"
+    dist.all_reduce(torch.ones(3))  # The group is as before.
 
 
 @case

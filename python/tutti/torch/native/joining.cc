@@ -50,15 +50,41 @@ std::string prefix_of(const tutti_unique_id& id) {
   return "tutti/" + std::to_string(hash);
 }
 
-// Throws unless the library serves GPUs.
-void check_serves_gpus(c10::Device device, int rank) {
+// Message of a rank to all others before they create a communicator on GPUs.
+struct DeviceOffer {
+  tutti_unique_id id;     // Valid from rank 0.
+  tutti_status status;    // Unless it is ok, the rank cannot join.
+  char reason[508] = {};  // Why it cannot.
+};
+
+DeviceOffer offer_of(c10::Device device, int rank) {
+  DeviceOffer offer{};
   int current = 0;
-  const tutti_status status = tutti_current_device(&current);
-  if (status == tutti_ok) return;
-  throw LibraryError(status,
-                     c10::str("a tensor is on ", device.str(), ". ", tutti_last_error(nullptr),
-                              ", or pass \"cpu:tutti,cuda:nccl\" as the backend"),
-                     rank);
+  offer.status = tutti_current_device(&current);
+  std::string reason;
+  if (offer.status != tutti_ok) {
+    reason = c10::str("a tensor is on ", device.str(), ". ", tutti_last_error(nullptr),
+                      ", or pass \"cpu:tutti,cuda:nccl\" as the backend");
+  } else if (rank == 0) {
+    offer.status = tutti_get_unique_id(&offer.id);
+    if (offer.status != tutti_ok) reason = tutti_last_error(nullptr);
+  }
+  reason.copy(offer.reason, sizeof offer.reason - 1);
+  return offer;
+}
+
+// Returns the id of rank 0. If a rank cannot join, throws on all ranks.
+tutti_unique_id exchange_offers(tutti_comm comm, const Member& member, c10::Device device) {
+  const DeviceOffer own = offer_of(device, member.rank);
+  std::vector<DeviceOffer> offers(static_cast<size_t>(member.size));
+  check(tutti_all_gather(&own, offers.data(), sizeof own, tutti_uint8, comm, nullptr), member.rank);
+  for (int rank = 0; rank < member.size; ++rank) {
+    const DeviceOffer& offer = offers[static_cast<size_t>(rank)];
+    if (offer.status == tutti_ok) continue;
+    throw LibraryError(offer.status, (rank == member.rank ? "" : "rank " + std::to_string(rank) + ": ") + offer.reason,
+                       member.rank);
+  }
+  return offers[0].id;
 }
 
 }  // namespace
@@ -93,10 +119,7 @@ Joined join(const Member& member, const Options& options) {
 
 std::shared_ptr<Communicator> join_on_device(tutti_comm comm, const Member& member, c10::Device device,
                                              const Options& options) {
-  check_serves_gpus(device, member.rank);
-  tutti_unique_id id;
-  if (member.rank == 0) check(tutti_get_unique_id(&id), member.rank);
-  check(tutti_broadcast(&id, &id, sizeof id, tutti_uint8, 0, comm, nullptr), member.rank);
+  const tutti_unique_id id = exchange_offers(comm, member, device);
   const std::string memory = device.str();
   tutti_comm_options joining = comm_options(options);
   joining.memory = memory.c_str();

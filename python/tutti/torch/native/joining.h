@@ -58,7 +58,7 @@ struct Member {
 Joined join(const Member& member, const Options& options);
 
 // Creates a communicator in the memory of a GPU. Called by all ranks of `comm`, which is in host memory and carries the
-// id; the store is not used.
+// id; the store is not used. If the library of a rank lacks GPUs, throws on all ranks.
 std::shared_ptr<Communicator> join_on_device(tutti_comm comm, const Member& member, c10::Device device,
                                              const Options& options);
 
