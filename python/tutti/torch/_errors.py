@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import re
 import time
 from typing import Any, Iterator
 
@@ -20,20 +21,35 @@ _classes: dict[int, Any] = {
 globals().update({kind.__name__: kind for kind in _classes.values()})  # Pickle finds classes by their names.
 
 
+# Beginning of messages about a collective, in the words of the flight recorder.
+_OPERATION = re.compile(r"(\w+) \(sequence number \d+\): ")
+
+
 def error_of(status: int, text: str, rank: int | None) -> _errors.Error:
-    """Returns the exception for a status and a text of tutti_last_error(). rank: this process in its group."""
-    return _errors.error_of(status, text, rank, _classes)
+    """Returns the exception for a status and a text of tutti_last_error() or of in_operation() in native/work.h.
+
+    rank: this process in its group
+    """
+    error = _errors.error_of(status, text, rank, _classes)
+    operation = _OPERATION.match(text)
+    if operation is not None:
+        error.operation = operation[1]
+    return error
 
 
 @contextlib.contextmanager
-def raised_by(rank: int) -> Iterator[None]:
-    """Makes errors of the package tutti in its body those of a process group, in which this process is `rank`."""
+def raised_by(rank: int, operation: str = "") -> Iterator[None]:
+    """Makes errors of the package tutti in its body those of a process group, in which this process is `rank`.
+
+    operation: name and number of the collective, in the form of _OPERATION; "": none
+    """
     try:
         yield
     except _errors.Error as error:
         if isinstance(error, dist.DistBackendError):
             raise
-        text = f"tutti_{error.operation}: {error.message}" if error.operation else error.message
+        function = f"tutti_{error.operation}" if error.operation else ""
+        text = f"{operation or function}: {error.message}" if operation or function else error.message
         raise error_of(error.status, text, rank).with_traceback(error.__traceback__) from None
 
 

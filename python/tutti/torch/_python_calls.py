@@ -95,12 +95,16 @@ _Work: Any = dist._Work if hasattr(dist, "_Work") else torch._C._distributed_c10
 
 
 class Work(_Work):  # type: ignore[misc]
-    """A call: it can be waited for, and has a future."""
+    """A call: it can be waited for, and has a future.
 
-    def __init__(self, outputs: Any, rank: int) -> None:
+    operation: name and number of a collective in errors; see raised_by()
+    """
+
+    def __init__(self, outputs: Any, rank: int, operation: str = "") -> None:
         super().__init__()
         self._outputs = outputs
         self._rank = rank
+        self._operation = operation
         self._done = threading.Event()
         self._error: Optional[BaseException] = None
         self._base: Optional[torch.futures.Future] = None
@@ -110,7 +114,7 @@ class Work(_Work):  # type: ignore[misc]
 
     def run(self, call: Callable[[], object]) -> None:
         try:
-            with raised_by(self._rank), no_autograd():
+            with raised_by(self._rank, self._operation), no_autograd():
                 call()
         except BaseException as error:
             self._error = error

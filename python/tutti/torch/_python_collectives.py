@@ -105,7 +105,7 @@ class Collectives:
             if self._rank != root:
                 finish(dense, tensor)
 
-        return self._start(opts, list(tensors), call, writes=self._rank != root)
+        return self._start("broadcast", opts, list(tensors), call, writes=self._rank != root)
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Any:
         if len(tensors) == 1 and tensors[0].is_sparse:
@@ -119,7 +119,7 @@ class Collectives:
             _all_reduce(dense, op, comm)
             finish(dense, tensor)
 
-        return self._start(opts, list(tensors), call)
+        return self._start("all_reduce", opts, list(tensors), call)
 
     def allreduce_sparse(self, tensors: Tensors, opts: Any = None) -> Any:
         tensor = tensors[0]
@@ -131,7 +131,7 @@ class Collectives:
         if tensor.dim() > MAX_SPARSE_DIMENSIONS:
             raise ValueError(f"all_reduce: the sparse tensor has {tensor.dim()} dimensions; at most {MAX_SPARSE_DIMENSIONS} are "
                              "allowed")
-        return self._start(opts, list(tensors), lambda comm: _sum_sparse(tensor, self._size, comm))
+        return self._start("sparse_all_reduce", opts, list(tensors), lambda comm: _sum_sparse(tensor, self._size, comm))
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Any:
         if not tensors:
@@ -144,7 +144,7 @@ class Collectives:
             _all_reduce(flat, op, comm)
             copy_from(flat, tensors)
 
-        return self._start(opts, list(tensors), call)
+        return self._start("all_reduce", opts, list(tensors), call)
 
     def reduce(self, tensors: Tensors, opts: Any = None) -> Any:
         tensor = only("reduce", tensors)
@@ -157,7 +157,7 @@ class Collectives:
             if self._rank == root:
                 finish(dense, tensor)
 
-        return self._start(opts, list(tensors), call, writes=self._rank == root)
+        return self._start("reduce", opts, list(tensors), call, writes=self._rank == root)
 
     def all_gather_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         return self.all_gather_single_coalesced([output], [given], opts)
@@ -174,7 +174,7 @@ class Collectives:
                 _all_gather(sent.clone() if is_misplaced(sent, dense, self._rank) else sent, dense, comm)
                 finish(dense, output)
 
-        return self._start(opts, list(outputs), call)
+        return self._start("all_gather", opts, list(outputs), call)
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         given = only("all_gather", inputs)
@@ -192,7 +192,7 @@ class Collectives:
                 _exchange(sent, _same_block(sent, self._size), flat, counts, comm)
             copy_from(flat, tensors)
 
-        return self._start(opts, list(tensors), call)
+        return self._start("all_gather", opts, list(tensors), call)
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         if len(outputs) != self._size:
@@ -210,7 +210,7 @@ class Collectives:
                 _all_gather(readable(given), flat, comm)
                 copy_from(flat, tensors)
 
-        return self._start(opts, [list(tensors) for tensors in outputs], call)
+        return self._start("all_gather", opts, [list(tensors) for tensors in outputs], call)
 
     def reduce_scatter_single(self, output: torch.Tensor, given: torch.Tensor, opts: Any = None) -> Any:
         return self.reduce_scatter_single_coalesced([output], [given], opts)
@@ -228,7 +228,7 @@ class Collectives:
                 _reduce_scatter(sent.clone() if is_misplaced(dense, sent, self._rank) else sent, dense, opts.reduceOp, comm)
                 finish(dense, output)
 
-        return self._start(opts, list(outputs), call)
+        return self._start("reduce_scatter", opts, list(outputs), call)
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
         output = only("reduce_scatter", outputs)
@@ -247,7 +247,7 @@ class Collectives:
                 self._reduce_each(tensors, dense, opts.reduceOp, comm)
             finish(dense, output)
 
-        return self._start(opts, list(outputs), call)
+        return self._start("reduce_scatter", opts, list(outputs), call)
 
     def _reduce_each(self, tensors: Tensors, dense: torch.Tensor, op: Any, comm: Any) -> None:
         """Rank i receives the sum of tensor i. The tensors have different sizes."""
@@ -286,7 +286,7 @@ class Collectives:
             if flat is not None:
                 copy_from(flat, tensors)
 
-        return self._start(opts, list(tensors), call)
+        return self._start("gather", opts, list(tensors), call)
 
     def scatter(self, outputs: Tensors, inputs: Any, opts: Any = None) -> Any:
         output, root = only("scatter", outputs), opts.rootRank
@@ -299,7 +299,7 @@ class Collectives:
                             element.type, root, comm, None))
             finish(dense, output)
 
-        return self._start(opts, list(outputs), call)
+        return self._start("scatter", opts, list(outputs), call)
 
     def all_to_all_single(self, output: torch.Tensor, given: torch.Tensor, output_rows: Sequence[int],
                           input_rows: Sequence[int], opts: Any = None) -> Any:
@@ -316,7 +316,7 @@ class Collectives:
             _exchange(sent, blocks([count * element.per_element for count in sent_counts]), dense, received_counts, comm)
             finish(dense, output)
 
-        return self._start(opts, [output], call)
+        return self._start("all_to_all", opts, [output], call)
 
     def _counts(self, tensor: torch.Tensor, rows: Sequence[int]) -> List[int]:
         """Returns the elements of the block of each rank."""
@@ -344,7 +344,7 @@ class Collectives:
                       [tensor.numel() for tensor in outputs], comm)
             copy_from(received, outputs)
 
-        return self._start(opts, list(outputs), call)
+        return self._start("all_to_all", opts, list(outputs), call)
 
     # Names of these methods before PyTorch 2.15, and in ProcessGroup.
     _allgather_base = all_gather_single

@@ -81,7 +81,7 @@ class Reconfigurable:
         self._rank, self._size, self._sequence = rank, size, 0
         self._comm = Communicator(handle, self._timeout)
         self._monitored_barriers = MonitoredBarriers(own_store, rank, size)
-        return self._start(None, [], lambda comm: None)
+        return self._start("", None, [], lambda comm: None)
 
     def _leave(self) -> None:
         if not self._queue.is_idle():

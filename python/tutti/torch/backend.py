@@ -60,12 +60,18 @@ class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignor
         self._section_limit = 0  # Number of calls at which those that have succeeded are released.
         _open.add(self)
 
-    def _start(self, options: Any, outputs: Any, call: Any, writes: bool = True) -> Work:
-        """Starts a call. writes: whether this rank writes to the outputs."""
+    def _start(self, operation: str, options: Any, outputs: Any, call: Any, writes: bool = True) -> Work:
+        """Starts a call.
+
+        operation: name of a collective, which gets a number; "": an internal call
+        writes:    whether this rank writes to the outputs
+        """
         if writes:
             check_outputs(outputs)
-        work = Work(outputs, self._rank)
-        self._sequence += 1
+        if operation:
+            self._sequence += 1
+            operation += f" (sequence number {self._sequence})"
+        work = Work(outputs, self._rank, operation)
         timeout = getattr(options, "timeout", UNSET)
         if timeout == UNSET:
             timeout = self._timeout
@@ -163,7 +169,7 @@ class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignor
         def call(comm: Any) -> None:
             check(c.all_reduce(token.data_ptr(), token.data_ptr(), 1, int(Type.uint8), 3, comm, None))
 
-        return self._start(opts, [], call)
+        return self._start("barrier", opts, [], call)
 
     def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
         timeout = opts if isinstance(opts, datetime.timedelta) else getattr(opts, "timeout", UNSET)
@@ -179,10 +185,10 @@ class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignor
         def call(comm: Any) -> None:
             check(c.residual_attach(buffer.data_ptr(), buffer.numel(), reducible_type(buffer), residual.data_ptr(), comm))
 
-        self._start(_Blocking, [], call).wait()
+        self._start("", _Blocking, [], call).wait()
 
     def detach_residual(self, buffer: torch.Tensor) -> None:
-        self._start(_Blocking, [], lambda comm: check(c.residual_detach(buffer.data_ptr(), comm))).wait()
+        self._start("", _Blocking, [], lambda comm: check(c.residual_detach(buffer.data_ptr(), comm))).wait()
 
     def split(self, store: Any, ranks: Sequence[int], options: Any = None) -> Optional[TuttiBackend]:
         if self._rank not in ranks:
@@ -198,7 +204,7 @@ class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignor
         """After a failure this group is as before. Otherwise its later calls are refused."""
         made = options_of(self._options, self._communicator_name, self._timeout)
         handles: List[Any] = []
-        self._start(_Blocking, [], lambda comm: handles.append(self._comm.shrink(list(excluded), made))).wait()
+        self._start("", _Blocking, [], lambda comm: handles.append(self._comm.shrink(list(excluded), made))).wait()
         self._queue.stop()
         rank = self._rank - sum(other < self._rank for other in excluded)
         size = self._size - len(excluded)

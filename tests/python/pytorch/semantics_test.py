@@ -207,6 +207,18 @@ def flight_recorder_has_completed_calls(rank, size):
     assert len(mine) >= 4, len(mine)
     assert all(entry["state"] == "completed" for entry in mine), [entry["state"] for entry in mine]
 
+    group = dist.new_group()
+    received = dist.irecv(torch.ones(3), group=group, group_src=group.rank())
+    dist.isend(torch.ones(3), group=group, group_dst=group.rank())
+    received.wait()
+    dist.all_reduce(torch.ones(11, 17), group=group)
+    with dist._coalescing_manager(group, torch.device("cpu")):
+        for _ in range(2):
+            dist.broadcast(torch.ones(11, 17), group=group, group_src=0)
+    trace = json.loads(c10d._dump_fr_trace_json(backend=dist.get_backend()))
+    numbers = [entry["collective_seq_id"] for entry in trace["entries"] if entry["input_sizes"] == [[11, 17]]]
+    assert sorted(numbers) == [1, 2, 3] and group._get_sequence_number_for_group() == 3, numbers
+
 
 @case
 def tensor_of_another_device_is_refused(rank, size):
@@ -248,6 +260,27 @@ def zz_errors_have_fields(rank, size):
     assert reports or not has_hooks, "no abort hook was called"
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), copy.peer, str(copy)) == (type(error), error.peer, str(error))
+
+
+@case
+def zz_errors_name_the_collective(rank, size):
+    """Messages have no numbers. A barrier is an all_reduce of the C API."""
+    if size == 1:
+        return
+    group = dist.new_group()
+    dist.all_reduce(torch.ones(3), group=group)
+    peer = group.rank() ^ 1
+    if peer < size:
+        sent = dist.isend(torch.ones(3), group=group, group_dst=peer)
+        dist.recv(torch.ones(3), group=group, group_src=peer)
+        sent.wait()
+    assert group._get_sequence_number_for_group() == 1
+    call = dist.barrier if rank == 0 else lambda group: dist.all_reduce(torch.ones(4), group=group)
+    for number in (2, 3):
+        error = error_of(lambda: call(group=group))
+        name = "barrier" if rank == 0 else "all_reduce"
+        assert error.message.startswith(f"{name} (sequence number {number}): ranks disagree on collective"), error.message
+        assert error.operation == name, error.operation
 
 
 @case

@@ -82,10 +82,11 @@ DeviceWorkPtr DeviceCalls::start(const CallDescription& description, Mode mode, 
   try {
     const c10::StreamGuard guard(stream);
     body({communicator->handle(description.timeout), handle});
-  } catch (LibraryError& error) {
+  } catch (const LibraryError& caught) {
+    LibraryError error = in_operation(caught, description.title, description.sequence);
     error.rank = description.rank;
     if (error.fails_group() && communicator->is_open()) hooks_->start_abort();
-    throw;
+    throw error;
   }
   work->record(stream);
   const Lock lock(mutex_);

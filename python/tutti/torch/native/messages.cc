@@ -37,6 +37,7 @@ void make_messages(const std::vector<DeviceMessage>& messages, const CallContext
 WorkPtr ProcessGroupTutti::start_message(Call call, const at::Tensor& tensor, int peer, int tag) {
   TORCH_CHECK(tag >= 0, call.title.of_tutti, ": tag ", tag, " is negative; tags are 0 and above");
   const bool sends = call.type == c10d::OpType::SEND;
+  call.is_message = true;
   if (!tensor.device().is_cpu()) return start_device_message(std::move(call), {tensor, peer, sends});
   const CallDescription description = describe(std::move(call));
   const at::AutoDispatchBelowADInplaceOrView no_autograd;
@@ -74,6 +75,7 @@ void ProcessGroupTutti::make_messages_of_section() {
   }
   if (messages.empty()) return;
   Call call{c10d::OpType::COALESCED, TUTTI_TITLE("batch_isend_irecv"), c10d::kUnsetTimeout, true, {}, {{}}};
+  call.is_message = true;
   for (const DeviceMessage& message : messages) {
     (message.sends ? call.inputs : call.outputs[0]).push_back(message.tensor);
   }

@@ -107,12 +107,13 @@ CallDescription ProcessGroupTutti::describe(Call call) {
     if (!call.writes) break;
     for (const at::Tensor& output : list) check_writable(output);
   }
+  const uint64_t number = call.title.of_tutti == nullptr || call.is_message ? 0 : 1;
   return {call.type,
           options_->replaces_gloo ? call.title.of_gloo : call.title.of_tutti,
           std::move(call.inputs),
           std::move(call.outputs),
           timeout_or_default(call.timeout),
-          sequence_.fetch_add(1, std::memory_order_relaxed),
+          sequence_.fetch_add(number, std::memory_order_relaxed) + number,
           rank_};
 }
 

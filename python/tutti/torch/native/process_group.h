@@ -129,7 +129,8 @@ class ProcessGroupTutti : public c10d::Backend {
     bool is_async;
     Tensors inputs;
     TensorLists outputs;
-    bool writes = true;  // Whether this rank writes to its outputs.
+    bool writes = true;       // Whether this rank writes to its outputs.
+    bool is_message = false;  // Whether it is a message or a batch of messages, which have no numbers.
   };
   template <typename CallOptions>
   static Call call_of(c10d::OpType type, const Title& title, const CallOptions& options) {
@@ -164,7 +165,7 @@ class ProcessGroupTutti : public c10d::Backend {
   std::shared_ptr<CallbackThread> callbacks_;
   std::shared_ptr<Hooks> hooks_ = std::make_shared<Hooks>();
   std::shared_ptr<GroupEnding> ending_;
-  std::atomic<uint64_t> sequence_{0};
+  std::atomic<uint64_t> sequence_{0};            // Number of collectives so far.
   std::atomic<uint64_t> monitored_barriers_{0};  // Number of the next one; on ranks but 0, of the first not joined.
   std::mutex coalescing_mutex_;
   std::atomic<bool> coalescing_{false};

@@ -31,6 +31,18 @@ LibraryError not_completed_error(Milliseconds timeout, int rank) {
                       rank);
 }
 
+LibraryError in_operation(const LibraryError& error, const char* title, uint64_t sequence) {
+  if (title == nullptr) return error;
+  const std::string name = title;
+  const std::string& text = error.msg();
+  const size_t end = text.find(": ");
+  const bool has_function = text.rfind("tutti_", 0) == 0 && end != std::string::npos;
+  return LibraryError(error.status,
+                      c10::str(name.substr(name.find(':') + 1), " (sequence number ", sequence,
+                               "): ", has_function ? text.substr(end + 2) : text),
+                      error.rank);
+}
+
 uint64_t new_completion_key() {
   static std::atomic<uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
@@ -41,6 +53,7 @@ CallWork::CallWork(const CallDescription& description, Owner owner, Body body)
       owner_(std::move(owner)),
       body_(std::move(body)),
       outputs_(description.outputs),
+      title_(description.title),
       timeout_(description.timeout),
       sequence_(description.sequence),
       key_(new_completion_key()) {}
@@ -64,12 +77,12 @@ std::exception_ptr CallWork::call() {
   try {
     body_({owner_.communicator->handle(timeout_), nullptr});
     return nullptr;
-  } catch (LibraryError& error) {
+  } catch (const LibraryError& caught) {
+    LibraryError error = in_operation(caught, title_, sequence_);
     error.rank = rank_;
     if (error.fails_group() && owner_.communicator->is_open()) owner_.hooks->start_abort();
     const bool limit_passed = timeout_.count() > 0 && std::chrono::steady_clock::now() - start >= timeout_;
-    return error.status == tutti_timeout && limit_passed ? std::make_exception_ptr(with_timeout(error))
-                                                         : std::current_exception();
+    return std::make_exception_ptr(error.status == tutti_timeout && limit_passed ? with_timeout(error) : error);
   } catch (...) {
     return std::current_exception();
   }

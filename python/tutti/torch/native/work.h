@@ -36,9 +36,13 @@ struct CallDescription {
   Tensors inputs;               // For profiles only; read at creation.
   TensorLists outputs;          // Result of the call, also kept alive by the Work.
   Milliseconds timeout{0};
-  uint64_t sequence = 0;
+  uint64_t sequence = 0;  // Number of collectives of the group so far, including this one.
   int rank = 0;
 };
+
+// Returns the error with the name and the number of the collective, as the flight recorder shows them, instead of the
+// function of the C API. Without a title, as for internal calls, returns `error`.
+LibraryError in_operation(const LibraryError& error, const char* title, uint64_t sequence);
 
 class CallWork : public c10d::Work {
  public:
@@ -82,6 +86,7 @@ class CallWork : public c10d::Work {
   Owner owner_;
   Body body_;
   TensorLists outputs_;
+  const char* title_;
   Milliseconds timeout_;
   uint64_t sequence_;
   uint64_t key_;
