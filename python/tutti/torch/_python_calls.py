@@ -6,6 +6,7 @@ import collections
 import contextlib
 import ctypes
 import datetime
+import logging
 import math
 import os
 import threading
@@ -23,6 +24,8 @@ from tutti._errors import check
 from ._errors import no_members_error, raised_by, shut_down_error, timeout_error
 from ._options import Options
 from ._python_tensors import no_autograd
+
+log = logging.getLogger("tutti.torch")
 
 KEY = "tutti/id"
 Call = Callable[[Any], None]  # Makes a call on the communicator that it gets.
@@ -352,10 +355,14 @@ class Communicator:
         return self._handle is not None
 
     def leave(self) -> bool:
-        """Idempotent. Returns false in a child of fork(), which leaves nothing."""
+        """Idempotent. Returns false in a child of fork(), which leaves nothing.
+
+        Warns of a failure that no call of this rank has raised: the root of a broadcast only sends.
+        """
         handle, self._handle = self._handle, None
         if self._process != os.getpid():
             return False
-        if handle is not None:
-            c.comm_leave(handle)
+        if handle is not None and c.comm_leave(handle):
+            log.warning("the process group ends after a failure that no operation of this rank has raised: %s",
+                        c.last_error(None).decode(errors="replace").removeprefix("tutti_comm_leave: "))
         return True

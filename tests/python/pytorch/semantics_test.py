@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import sys
+import tempfile
 
 import torch
 import torch.distributed as dist
@@ -262,6 +263,22 @@ def zz_errors_have_fields(rank, size):
     assert (type(copy), copy.peer, str(copy)) == (type(error), error.peer, str(error))
 
 
+def text_on_standard_error(call):
+    """Returns what call() writes to the standard error of the process, also from C++."""
+    with tempfile.TemporaryFile() as file:
+        sys.stderr.flush()
+        before = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            call()
+        finally:
+            sys.stderr.flush()
+            os.dup2(before, 2)
+            os.close(before)
+        file.seek(0)
+        return file.read().decode()
+
+
 @case
 def zz_errors_name_the_collective(rank, size):
     """Messages have no numbers. A barrier is an all_reduce of the C API."""
@@ -281,6 +298,33 @@ def zz_errors_name_the_collective(rank, size):
         name = "barrier" if rank == 0 else "all_reduce"
         assert error.message.startswith(f"{name} (sequence number {number}): ranks disagree on collective"), error.message
         assert error.operation == name, error.operation
+
+
+@case
+def zz_root_of_a_failed_broadcast_is_warned(rank, size):
+    """The root only sends. It learns of the failure by the next call, or at the end of the group."""
+    if size == 1:
+        return
+    store = dist.distributed_c10d._get_default_store()
+
+    def await_ranks(name):
+        store.set(f"{name}/{rank}", "yes")
+        store.wait([f"{name}/{other}" for other in range(size)])
+
+    for calls in (0, 1):
+        group = dist.new_group()
+        dist.broadcast(torch.ones(3), 0, group=group)
+        await_ranks(f"broadcast {calls}")
+        if rank == 0:
+            dist.broadcast(torch.ones(3), 0, group=group)
+        else:
+            raises(lambda: dist.broadcast(torch.ones(4), 0, group=group), "ranks disagree")
+        await_ranks(f"failure {calls}")
+        if rank == 0 and calls:
+            raises(lambda: dist.all_reduce(torch.ones(3), group=group), "ranks disagree")
+        text = text_on_standard_error(lambda: dist.destroy_process_group(group))
+        warned = "ends after a failure that no operation of this rank has raised: " in text and "ranks disagree" in text
+        assert warned == (rank == 0 and not calls), text
 
 
 @case

@@ -26,6 +26,14 @@ LibraryError no_members_error(int rank) {
                       "the process group has no members; call torch.distributed._reconfigure() first", rank);
 }
 
+void warn_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const LibraryError& error) {
+    TORCH_WARN("the process group ends after a failure that no operation of this rank has raised: ", error.msg());
+  }
+}
+
 }  // namespace
 
 Communicator::Communicator(tutti_comm comm, std::chrono::milliseconds timeout, int rank)
@@ -68,7 +76,9 @@ void Communicator::find_failure() {
 
 void Communicator::abort() {
   const tutti_comm comm = comm_;
-  if (comm != nullptr && process_ == getpid()) tutti_comm_abort(comm);
+  if (comm == nullptr || process_ != getpid()) return;
+  note_raised();
+  tutti_comm_abort(comm);
 }
 
 void Communicator::leave() {
@@ -79,7 +89,9 @@ void Communicator::leave() {
   const std::lock_guard<std::mutex> lock(leaving_);
   find_failure();  // For works that are waited for later.
   const tutti_comm comm = comm_.exchange(nullptr);
-  if (comm != nullptr) tutti_comm_leave(comm);
+  if (comm == nullptr) return;
+  if (failure_ != nullptr && !raised_) warn_of(failure_);
+  tutti_comm_leave(comm);
 }
 
 }  // namespace tutti_torch

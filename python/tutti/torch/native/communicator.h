@@ -79,11 +79,14 @@ class Communicator {
   // Returns why calls have failed, or null. Any thread may call it.
   std::exception_ptr failure();
 
+  // Notes that the program knows of a failure, so that leave() does not warn of it. Any thread may call it.
+  void note_raised() { raised_ = true; }
+
   // Ends all waits on this rank and its peers. Any thread may call it.
   void abort();
 
   // Ends the use of the communicator. Idempotent, and waits for a concurrent call. May wait, so the caller does not
-  // hold the GIL.
+  // hold the GIL. Warns of a failure that no call of this rank has raised: the root of a broadcast only sends.
   void leave();
 
  private:
@@ -97,6 +100,7 @@ class Communicator {
   int rank_;
   std::mutex leaving_;          // Held by leave() and failure().
   std::exception_ptr failure_;  // Also after leave(). Guarded by leaving_.
+  std::atomic<bool> raised_{false};
   int process_;
   bool has_members_;
 };

@@ -36,7 +36,11 @@ bool DeviceWork::isCompleted() {
   return true;
 }
 
-std::exception_ptr DeviceWork::exception() const { return succeeded_ ? nullptr : communicator_->failure(); }
+std::exception_ptr DeviceWork::exception() const {
+  std::exception_ptr failure = succeeded_ ? nullptr : communicator_->failure();
+  if (failure != nullptr) communicator_->note_raised();
+  return failure;
+}
 
 bool DeviceWork::wait(Milliseconds timeout) {
   if (timeout != kNoTimeout && !is_complete_within(timeout)) throw not_completed_error(timeout, rank_);
