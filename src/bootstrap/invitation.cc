@@ -211,7 +211,8 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
   const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
   Deadline report = Deadline::after_ms(leads_to_itself(launched.point) ? std::min(kDoubtMs, options.report_after_ms)
                                                                        : options.report_after_ms);
-  std::string reason = ": it has not started, or failed to join; see its log" + advice_for(launched.point);
+  const std::string absence = ": it has not started, or failed to join; see its log" + advice_for(launched.point);
+  std::string reason = absence;
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kMaxPauseMs)) {
     Result<Socket> socket = open_socket_for(endpoint);
     if (!socket.ok()) return std::move(socket).status().during(asking);
@@ -223,7 +224,9 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
     if (watch.aborted())
       return aborted_error("rank " + std::to_string(launched.rank) + " aborted while it asked for the unique id");
     if (!absent) return std::move(status).during(asking);
+    // An attempt that the deadline ended says nothing new.
     if (was_closed(status)) reason = kClosed;
+    else if (status.os_error() != ETIMEDOUT) reason = absence;
     if (watch.deadline.passed()) return timeout_error(status.message() + "; while " + asking + reason);
     if (report.passed()) {
       log(LogLevel::warn, "rank %u is still %s: %s%s", launched.rank, asking.c_str(), status.message().c_str(),
