@@ -1,5 +1,9 @@
 #include "src/api/call_entry.h"
 
+#include <cstring>
+
+#include "src/communicator/control/board.h"
+
 namespace tutti {
 namespace {
 
@@ -55,6 +59,23 @@ Status explain(const CallEntry& entry, const CommHandle& handle) {
     return explain_buffer(entry, "send", blocks(is_message ? 1 : input_blocks(problem, handle.rank)));
   }
   return explain_buffer(entry, "recv", blocks(is_message ? 1 : output_blocks(problem, handle.rank)));
+}
+
+// A call that fails later than by its arguments makes the communicator fail, which peers see.
+tutti_status shown_to_peers(tutti_status answer, CallEntry entry) {
+  const NoCancellation until_return;
+  const CommHandle* handle = answer == tutti_ok ? nullptr : CommHandles::instance().find(entry.comm);
+  Communicator* const runner = handle == nullptr ? nullptr : handle->runner.load(std::memory_order_acquire);
+  if (runner == nullptr || runner->board().failed()) return answer;
+  (void)caught([&]() -> Status {
+    std::string text = last_error_of_thread();
+    const bool is_message = entry.kind == Kind::send || entry.kind == Kind::recv;
+    const std::string number = is_message ? "" : " #" + std::to_string(runner->board().last(handle->rank) + 1);
+    if (text.starts_with(entry.function)) text.insert(std::strlen(entry.function), number);
+    runner->report_rejection(text);
+    return {};
+  });
+  return answer;
 }
 
 }  // namespace tutti

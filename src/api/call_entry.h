@@ -63,6 +63,10 @@ tutti_status held_by_group(tutti_status answer, tutti_comm comm);
 // nothing.
 void abort_pending(const CommHandle& handle, const Status& reason);
 
+// Shows a call that was rejected to the peers, which may wait for it. Returns `answer`, of which this thread's last
+// error has the reason. Throws nothing.
+[[gnu::cold]] tutti_status shown_to_peers(tutti_status answer, CallEntry entry);
+
 // Handles invalid arguments, created reductions, groups, streams, and calls that must wait for earlier work in streams.
 // `unequal`: arguments of all_to_all_v, copied if the call is deferred.
 [[gnu::noinline]] tutti_status enter_slowly(CallEntry entry, const Unequal* unequal = nullptr);
@@ -142,7 +146,7 @@ inline Call call_of(const CallEntry& entry) {
       Status status = caught([&] { return runner->run(call_of(entry), handle->options); });
       if (status.ok()) [[likely]]
         return tutti_ok;
-      return report(entry.function, note_failure(*handle->shared, std::move(status)));
+      return shown_to_peers(report(entry.function, note_failure(*handle->shared, std::move(status))), entry);
     }
   }
   return enter_slowly(entry);

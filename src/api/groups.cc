@@ -320,7 +320,8 @@ Status enter_checked(const CallEntry& entry, const Unequal* unequal) {
 void abort_pending(const CommHandle& handle, const Status& reason) { abandon(*handle.shared, reason); }
 
 tutti_status enter_slowly(CallEntry entry, const Unequal* unequal) {
-  return held_by_group(guarded(entry.function, [&] { return enter_checked(entry, unequal); }), entry.comm);
+  const tutti_status answer = guarded(entry.function, [&] { return enter_checked(entry, unequal); });
+  return held_by_group(shown_to_peers(answer, entry), entry.comm);
 }
 
 Status end_with_group(const Ending& ending) {

@@ -61,7 +61,7 @@ tutti_status enter_unequal(CallEntry entry, const UnequalArrays& arrays) {
     if (!copied.ok() && handle->runner != nullptr) abort_pending(*handle, copied);
     return copied;
   });
-  if (status != tutti_ok) return held_by_group(status, entry.comm);
+  if (status != tutti_ok) return held_by_group(shown_to_peers(status, entry), entry.comm);
   return enter_slowly(entry, &unequal);
 }
 

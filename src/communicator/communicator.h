@@ -23,7 +23,7 @@ class TaggedMessages;
 struct ControlPlane;
 struct UniqueId;
 
-// Not thread-safe, except abort(), fail(), failure(), messages() and the getters.
+// Not thread-safe, except abort(), fail(), failure(), report_rejection(), messages() and the getters.
 class Communicator final {
  public:
   // Blocks until all ranks have joined. Fails at the deadline.
@@ -105,6 +105,8 @@ class Communicator final {
   // Like fail(), for calls of a group that will not be made. This rank reports `reason`; the other ranks report this
   // rank.
   Status call_off(const Status& reason);
+  // Shows to the peers, which may wait for the call, that a call of this rank is invalid. `text`: function and reason.
+  void report_rejection(const std::string& text);
 
  private:
   // Returns the members of this rank's sub-communicator, in its order; empty if color is negative.

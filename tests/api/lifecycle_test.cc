@@ -48,6 +48,51 @@ TEST(Leave, ReturnsWithoutPeers) {
   TUTTI_EXPECT_OK(tutti_comm_leave(nullptr));
 }
 
+constexpr const char* kRejected = "; a call of rank 1 was rejected: tutti_all_reduce #2: send is null but count is 4: ";
+
+// The peers of rank 1 wait for its call until it leaves. With TCP, they do not share memory with it.
+TEST(Leave, ReportsRejectedCall_ToPeers) {
+  for (const char* transport : {"shm", "tcp"}) {
+    for (const bool repeats : {false, true}) {
+      tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+      options.timeout_ms = 20'000;
+      tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+      tuning.transport = transport;
+      options.tuning = &tuning;
+      tutti_comm comms[3];
+      TUTTI_EXPECT_OK(tutti_comm_create_all(3, &options, comms));
+      std::string reports[3];
+      const auto run = [&](int rank) {
+        float values[4] = {};
+        const auto reduce = [&](const float* send) {
+          return tutti_all_reduce(send, values, 4, tutti_float32, tutti_sum, comms[rank], nullptr);
+        };
+        TUTTI_EXPECT_OK(reduce(values));
+        if (rank == 1) {
+          EXPECT_EQ(reduce(nullptr), tutti_invalid_argument);
+          EXPECT_EQ(tutti_send(values, 4, tutti_float32, 3, comms[1], nullptr), tutti_invalid_argument);
+        }
+        if (repeats) {
+          TUTTI_EXPECT_OK(reduce(values));
+        }
+        if (rank != 1) {
+          EXPECT_EQ(reduce(values), tutti_invalid_usage);
+          reports[rank] = last_error();
+        }
+        TUTTI_EXPECT_OK(tutti_comm_leave(comms[rank]));
+      };
+      std::vector<std::thread> threads;
+      for (int rank = 0; rank < 3; ++rank) threads.emplace_back(run, rank);
+      for (std::thread& thread : threads) thread.join();
+      for (const int rank : {0, 2}) {
+        EXPECT_NE(reports[rank].find("rank 1 finalizes or destroys the communicator"), std::string::npos);
+        EXPECT_EQ(reports[rank].find(kRejected) != std::string::npos, !repeats) << transport << ": " << reports[rank];
+        EXPECT_EQ(reports[rank].find("was rejected") != std::string::npos, !repeats) << reports[rank];
+      }
+    }
+  }
+}
+
 // Data already sent stays with the peers, and so do their lanes and memory.
 TEST(Leave, DoesNotWaitForSlowRanks) {
   for (int round = 0; round < 100; ++round) {

@@ -33,7 +33,7 @@ inline std::vector<int> run_processes(int ranks, const std::function<int(int)>& 
 }
 
 // Creates the communicator of a rank. Rank 0 creates the id and sends it to the others. Returns null on failure.
-inline tutti_comm create(int rank, int ranks, const Pipe& pipe) {
+inline tutti_comm create(int rank, int ranks, const Pipe& pipe, const char* transport = nullptr) {
   tutti_unique_id id = {};
   if (rank == 0 && tutti_get_unique_id(&id) != tutti_ok) return nullptr;
   for (int other = 1; rank == 0 && other < ranks; ++other) {
@@ -42,6 +42,9 @@ inline tutti_comm create(int rank, int ranks, const Pipe& pipe) {
   if (rank != 0 && ::read(pipe.reading.get(), &id, sizeof id) != sizeof id) return nullptr;
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   options.timeout_ms = options.init_timeout_ms = 30'000;
+  tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+  tuning.transport = transport;
+  options.tuning = &tuning;
   tutti_comm comm = nullptr;
   if (tutti_comm_create(&id, rank, ranks, &options, &comm) != tutti_ok) ::fprintf(stderr, "%s\n", last_error().c_str());
   return comm;

@@ -285,5 +285,28 @@ TEST(Creation, CanBeAborted_ByAnotherThread) {
   EXPECT_EQ(tutti_comm_abort(early), tutti_invalid_argument);
 }
 
+// A program may end at its first error.
+TEST(MultiProcess, ReportsRejectedCall_OfRankThatDies) {
+  for (const char* transport : {"shm", "tcp"}) {
+    const Pipe pipe;
+    const auto statuses = run_processes(2, [&](int rank) {
+      const tutti_comm comm = create(rank, 2, pipe, transport);
+      std::int32_t value = 1;
+      const tutti_status status =
+          tutti_all_reduce(&value, rank == 1 ? nullptr : &value, 1, tutti_int32, tutti_sum, comm, nullptr);
+      if (rank == 1) return status == tutti_invalid_argument ? 0 : 1;
+      const std::string text = last_error();
+      if (text.find("rank 1 died") != std::string::npos &&
+          text.find(
+              "; a call of rank 1 was rejected: tutti_all_reduce #1: recv is null but count is 1: pass a buffer") !=
+              std::string::npos)
+        return 0;
+      ::fprintf(stderr, "%s\n", text.c_str());
+      return 1;
+    });
+    for (const int status : statuses) EXPECT_EQ(status, 0) << transport;
+  }
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 6;  // Version of the board's layout.
+constexpr std::uint32_t kVersion = 7;  // Version of the board's layout.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);
@@ -183,6 +183,13 @@ std::uint64_t Board::last(Rank rank) const {
   std::uint64_t last = 0;
   for (const CallRecord& slot : entry(rank).calls) last = std::max(last, load_acquire(&slot.sequence));
   return last;
+}
+
+// A rank of another host announces only some calls, but every rejection.
+std::string Board::describe_rejection(Rank rank) const {
+  const auto rejection = read_rejection(entry(rank).rejection);
+  if (!rejection || rejection->collectives < last(rank)) return "";
+  return "; a call of rank " + std::to_string(rank) + " was rejected: " + rejection->text;
 }
 
 AutotunerHeader& Board::autotuners() const {

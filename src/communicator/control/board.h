@@ -16,6 +16,7 @@
 #include "src/base/status.h"
 #include "src/base/types.h"
 #include "src/communicator/call/forced.h"
+#include "src/communicator/control/rejection_record.h"
 #include "src/communicator/control/wait_record.h"
 #include "src/plan/problem.h"
 #include "transports/shm/segment.h"
@@ -77,8 +78,9 @@ struct alignas(128) BoardEntry {
   // The same mark for each thread block of the rank on a device, by channel.
   alignas(128) std::uint32_t thread_block_accesses[kMaxRemoteAccesses] = {};
   alignas(128) CallRecord calls[kCallHistory];  // Call k is at k % kCallHistory.
+  RejectionRecord rejection;                    // The last invalid call that the rank has shown.
 };
-static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord));
+static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord) + sizeof(RejectionRecord));
 
 // ---- Autotuning of calls on devices ----
 
@@ -186,6 +188,9 @@ class Board {
   std::optional<std::uint32_t> cpus() const;
   // Returns the number of the last call that the rank announced; 0: none.
   std::uint64_t last(Rank rank) const;
+  // Returns "; a call of rank 1 was rejected: ...", to end a message about a wait for the rank. Empty if the rank has
+  // rejected no call since its last collective.
+  std::string describe_rejection(Rank rank) const;
 
   // Valid only if all ranks are on one host.
   AutotunerHeader& autotuners() const;

@@ -44,6 +44,7 @@ enum class NotificationKind : std::uint32_t {
   listener = 104,      // An Address; see Mesh::listener(). receive() does not return this kind.
   wait_request = 105,  // The sender asks for the wait of each rank. Only ranks that wait answer.
   wait = 106,          // The answer: a Wait.
+  rejection = 107,     // A RejectionRecord.
 };
 
 struct Notification {

@@ -18,7 +18,7 @@ struct NoteHead {
 
 bool is_notification(std::uint32_t kind) {
   return kind >= static_cast<std::uint32_t>(NotificationKind::failure) &&
-         kind <= static_cast<std::uint32_t>(NotificationKind::wait);
+         kind <= static_cast<std::uint32_t>(NotificationKind::rejection);
 }
 
 }  // namespace

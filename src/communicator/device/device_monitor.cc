@@ -123,7 +123,8 @@ Status DeviceMonitor::explain(const KernelReport& report) {
       return disagreement(name, {rank_, *ours}, {report.peer, *theirs});
     if (theirs) TUTTI_CHECK_OK(windows_.compare(*ours, report.peer, *theirs));
     if (board().last(report.peer) < sequence)
-      call += "; rank " + std::to_string(report.peer) + (is_remote ? kNothingReceived : " has not called it");
+      call += "; rank " + std::to_string(report.peer) + (is_remote ? kNothingReceived : " has not called it") +
+              board().describe_rejection(report.peer);
     break;
   }
   if (!name.empty()) call += " on " + name;

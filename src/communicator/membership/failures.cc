@@ -52,7 +52,12 @@ Status Failures::found_unpublished(const std::string& when) {
   const auto dead = membership_.mesh.find_dead();
   if (!dead) return {};
   notifications_.poll();  // The peer may have reported why it ends.
-  return board.failed() ? board.failure(membership_.rank) : membership_.mesh.death(*dead, when);
+  return board.failed() ? board.failure(membership_.rank) : death(*dead, when);
+}
+
+Status Failures::death(Rank peer, const std::string& when) const {
+  Status status = membership_.mesh.death(peer, when);
+  return {status.code(), status.message() + membership_.board.describe_rejection(peer)};
 }
 
 void Failures::wait_for_remote_access() {

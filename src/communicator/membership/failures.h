@@ -38,6 +38,9 @@ class Failures {
   // Like found(), but does not report the death of a peer to the other ranks; the caller must do that.
   Status found_unpublished(const std::string& when);
 
+  // Describes the death of a peer.
+  Status death(Rank peer, const std::string& when) const;
+
   // See Communicator::wait_for_remote_access().
   void wait_for_remote_access();
 

@@ -38,6 +38,14 @@ void Notifications::poll() {
       show_wait(board.entry(notifications->peer).wait, wait);
       continue;
     }
+    if (notifications->kind == NotificationKind::rejection) {
+      RejectionRecord record;
+      if (notifications->payload.size() != sizeof record) continue;
+      std::memcpy(&record, notifications->payload.data(), sizeof record);
+      if (const auto rejection = read_rejection(record))
+        show_rejection(board.entry(notifications->peer).rejection, *rejection);
+      continue;
+    }
     for (std::size_t at = 0; at + sizeof(CallRecord) <= notifications->payload.size(); at += sizeof(CallRecord)) {
       CallRecord record;
       std::memcpy(&record, notifications->payload.data() + at, sizeof record);
@@ -87,6 +95,15 @@ void Notifications::report_calls(NotificationKind kind) {
     if (const auto record = membership_.board.call(membership_.rank, call)) records.push_back(*record);
   }
   membership_.mesh.notify(kind, std::as_bytes(std::span(records)));
+}
+
+void Notifications::report_rejection(const std::string& text) {
+  const Board& board = membership_.board;
+  const Rejection rejection = {board.last(membership_.rank), text};
+  if (!show_rejection(board.entry(membership_.rank).rejection, rejection) || !membership_.spans_hosts) return;
+  RejectionRecord record;
+  show_rejection(record, rejection);
+  membership_.mesh.notify(NotificationKind::rejection, std::as_bytes(std::span(&record, 1)));
 }
 
 }  // namespace tutti

@@ -1,9 +1,10 @@
-// Notifications between ranks of different hosts, which do not see each other's board: calls, waits, failures, and the
-// end of a rank's calls.
+// Notifications between ranks of different hosts, which do not see each other's board: calls, invalid calls, waits,
+// failures, and the end of a rank's calls.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "src/communicator/membership/membership.h"
@@ -31,6 +32,8 @@ class Notifications {
   void answer_wait_requests(const Wait& wait);
   // Sends the last call of this rank; for `leaving`, its last kCallHistory calls.
   void report_calls(NotificationKind kind);
+  // Shows an invalid call of this rank, which peers may wait for, to all ranks. `text`: function and reason.
+  void report_rejection(const std::string& text);
 
  private:
   Membership& membership_;

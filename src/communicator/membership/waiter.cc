@@ -208,10 +208,12 @@ Status Waiter::time_out(Rank peer, const WaitState& wait_state) {
     deadlocks_.show_wait(peer, wait_state.began_ns);
   });
   const Rank self = membership_.rank;
-  return failures_.fail(timeout_error(
-      current_.describe() + ": rank " + std::to_string(self) + " waited " + describe_ms(current_.timeout_ms()) +
-      " for " + describe_awaited(membership_, current_, end_of(chain, self, peer)) + describe(chain, self, peer) +
-      (chain.empty() || !current_.finalizes() ? wait_hint(membership_, current_) : "")));
+  const Rank awaited = end_of(chain, self, peer);
+  return failures_.fail(
+      timeout_error(current_.describe() + ": rank " + std::to_string(self) + " waited " +
+                    describe_ms(current_.timeout_ms()) + " for " + describe_awaited(membership_, current_, awaited) +
+                    describe(chain, self, peer) + membership_.board.describe_rejection(awaited) +
+                    (chain.empty() || !current_.finalizes() ? wait_hint(membership_, current_) : "")));
 }
 
 // Warns once per wait. A stopped, late or stuck rank sends nothing, and the time limit may be far in the future.
@@ -222,9 +224,9 @@ void Waiter::report_long_wait(Rank peer, std::int64_t waited_ms, WaitState& wait
   if (wait_state.reported || waited_ms < long_ms) return;
   wait_state.reported = true;
   const std::string limit = timeout_ms > 0 ? "gives up after " + describe_ms(timeout_ms) : "no time limit";
-  log(LogLevel::warn, "%s: rank %u has waited %s for %s (%s)%s", current_.describe().c_str(), membership_.rank,
+  log(LogLevel::warn, "%s: rank %u has waited %s for %s (%s)%s%s", current_.describe().c_str(), membership_.rank,
       describe_ms(waited_ms).c_str(), describe_awaited(membership_, current_, peer).c_str(), limit.c_str(),
-      wait_hint(membership_, current_).c_str());
+      membership_.board.describe_rejection(peer).c_str(), wait_hint(membership_, current_).c_str());
 }
 
 void Waiter::report_call(std::int64_t now, WaitState& wait_state) {
@@ -267,7 +269,7 @@ Status Waiter::notice_leaving(Rank awaited, WaitState& wait_state) {
 Status Waiter::leaves(Rank leaver, Rank other, const std::string& call) {
   return failures_.fail(invalid_usage("rank " + std::to_string(leaver) +
                                       " finalizes or destroys the communicator, while rank " + std::to_string(other) +
-                                      " is in " + call));
+                                      " is in " + call + membership_.board.describe_rejection(leaver)));
 }
 
 Status Waiter::probe_peers(WaitState& wait_state) {
@@ -277,7 +279,7 @@ Status Waiter::probe_peers(WaitState& wait_state) {
   if (membership_.spans_hosts && !std::exchange(wait_state.saw_death, true)) return {};
   if (membership_.spans_hosts) notifications_.poll();  // The peer may have reported why it ends.
   if (membership_.board.failed()) return membership_.board.failure(membership_.rank);
-  return failures_.fail(membership_.mesh.death(*dead, "during " + current_.describe()));
+  return failures_.fail(failures_.death(*dead, "during " + current_.describe()));
 }
 
 bool Waiter::drained() const {
