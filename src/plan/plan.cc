@@ -22,4 +22,21 @@ std::vector<Plan> emit_plans(const Algorithm& algorithm, const Problem& problem)
   return plans;
 }
 
+void expand_all_ranks(Plan& plan) {
+  Steps steps(plan.steps.self());
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step step = plan.steps[i];
+    std::vector<Operand> sides[2];
+    for (const bool target : {false, true}) {
+      for (const Operand& operand : target ? step.targets : step.sources) {
+        const bool all = operand.is_memory() && operand.peer == kAllRanks;
+        for (Rank rank = 0; rank < (all ? plan.problem.ranks : 1); ++rank)
+          sides[target].push_back(at(all ? rank : operand.peer, operand));
+      }
+    }
+    steps.add(sides[0], sides[1], step.fold);
+  }
+  plan.steps = std::move(steps);
+}
+
 }  // namespace tutti

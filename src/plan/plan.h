@@ -20,4 +20,8 @@ Plan emit_plan(const Algorithm& algorithm, const Problem& problem, Rank self);
 // Returns the plans of all ranks, not fused.
 std::vector<Plan> emit_plans(const Algorithm& algorithm, const Problem& problem);
 
+// Replaces operands in memory of all ranks by one operand for each rank, in order of rank, for executors without
+// switches. Call it after verify(), which allows any order of additions in the original plan only.
+void expand_all_ranks(Plan& plan);
+
 }  // namespace tutti

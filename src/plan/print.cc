@@ -104,7 +104,8 @@ std::string edges(std::span<const Plan> plans) {
 
 std::string describe(const Operand& operand, Rank self) {
   if (operand.is_memory()) {
-    return name(operand.space) + range(operand) + (operand.peer == self ? "" : " of rank " + text(operand.peer));
+    const std::string owner = operand.peer == kAllRanks ? " of all ranks" : " of rank " + text(operand.peer);
+    return name(operand.space) + range(operand) + (operand.peer == self ? "" : owner);
   }
   return name(operand.space) + (" " + text(operand.peer)) + (operand.tag == 0 ? "" : " tag " + text(operand.tag));
 }

@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-// Returns, for example, "output[3..5]", "input[0] of rank 2", "scratch[1..2, +4..] (6)", "lane 3 tag 1" or "flag 3".
-// `self` owns the step.
+// Returns, for example, "output[3..5]", "input[0] of rank 2", "scratch[1] of all ranks", "scratch[1..2, +4..] (6)",
+// "lane 3 tag 1" or "flag 3". `self` owns the step.
 std::string describe(const Operand& operand, Rank self);
 // Returns, for example, "lane 3 + input[4] -> output[4], lane 5 (complete)".
 std::string describe(const Step& step, Rank self);

@@ -20,13 +20,17 @@ enum class Space : std::uint8_t {
   flag,  // A counter with one writer and one reader, without data: a source awaits the next signal, a target signals.
 };
 
+// Peer of a memory operand in the scratch of all ranks; see all().
+inline constexpr Rank kAllRanks = ~Rank{0};
+
 // A range of units that starts at `first`: runs of `run` units, `stride` units apart, `count` units in all. Contiguous
 // ranges have run == count and stride == count.
 struct Operand {
   Space space = Space::input;
   std::uint8_t reserved = 0;
-  std::uint16_t tag = 0;    // Selects a lane or flag of the pair; 0 unless composed.
-  Rank peer = 0;            // Memory: its owner (self or a mapped peer). Lane, flag: the other end (may be self).
+  std::uint16_t tag = 0;  // Selects a lane or flag of the pair; 0 unless composed.
+  // Memory: its owner (self, a mapped peer, or kAllRanks). Lane, flag: the other end (may be self).
+  Rank peer = 0;
   std::uint32_t first = 0;  // Lane: only displayed. Flag: 0.
   std::uint32_t count = 0;  // Lane: units in the message, which both ends must agree on. Flag: 0.
   std::uint32_t run = 0;
@@ -90,6 +94,11 @@ constexpr Operand at(Rank peer, Operand memory) {
   memory.reserved = 1;  // Marks an explicit peer; Steps clears the mark.
   return memory;
 }
+
+// Scratch of all ranks, self included. As a source: the fold of the contributions of all ranks, once each, in an
+// unspecified order. As a target: a store to all. Switches do both where they can. A step with such an operand has one
+// source and one target with data.
+constexpr Operand all(Operand scratch) { return at(kAllRanks, scratch); }
 
 // The steps of one rank in one round, in the order of execution. Reuse between rounds avoids allocations.
 class Steps {

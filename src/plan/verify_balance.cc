@@ -55,13 +55,14 @@ class Balance {
   // Slices of the steps of a round alternate: slice s of one step may share a cell only with slice s of another.
   void use_cells(const Access& access, bool writes) {
     const std::uint32_t* cells = program_.cells.data() + access.index;
-    for (std::uint32_t k = 0; k < access.count; ++k) {
+    for (std::uint32_t k = 0; k < access.owners * access.count; ++k) {
       Use& use = uses_[cells[k]];
+      const std::uint32_t first = cells[k - k % access.count], position = k % access.count;
       if (use.round != round_) {
-        use = {.round = round_, .first = cells[0], .count = access.count, .position = k, .written = writes};
+        use = {.round = round_, .first = first, .count = access.count, .position = position, .written = writes};
         continue;
       }
-      const bool elsewhere = use.first != cells[0] || use.count != access.count || use.position != k;
+      const bool elsewhere = use.first != first || use.count != access.count || use.position != position;
       if ((elsewhere && (writes || use.written)) || (writes && use.at_several)) program_.balanced = false;
       use.written |= writes;
       use.at_several |= elsewhere;

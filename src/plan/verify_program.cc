@@ -71,9 +71,15 @@ class Compiler {
     return {};
   }
 
+  static bool is_all(const Operand& operand) { return operand.is_memory() && operand.peer == kAllRanks; }
+
   std::string check_operand(const Operand& operand) const {
     const Problem& problem = program_.plans[0].problem;
-    if (operand.peer >= problem.ranks) return "names a rank that does not exist";
+    if (is_all(operand)) {
+      if (operand.space != Space::scratch) return "is not scratch, the only memory that steps access on all ranks";
+    } else if (operand.peer >= problem.ranks) {
+      return "names a rank that does not exist";
+    }
     if (!operand.is_memory() || operand.count == 0) return "";
     if (operand.run == 0 || (operand.run < operand.count && operand.stride < operand.run)) return "overlaps itself";
     const Shape& shape = program_.plans[0].shape;
@@ -107,7 +113,11 @@ class Compiler {
     }
     if (step.fold == Fold::complete && !reduces(problem.collective))
       return "a complete fold in a collective that does not reduce";
-    if (step.fold == Fold::complete && sources < 2 && problem.ranks > 1) return "a copy is marked as a complete fold";
+    const bool from_all = std::any_of(step.sources.begin(), step.sources.end(), is_all);
+    if ((from_all || std::any_of(step.targets.begin(), step.targets.end(), is_all)) && (sources != 1 || targets != 1))
+      return "accesses memory of all ranks beside other sources or targets";
+    if (step.fold == Fold::complete && sources < 2 && !from_all && problem.ranks > 1)
+      return "a copy is marked as a complete fold";
     return "";
   }
 
@@ -215,18 +225,23 @@ class Compiler {
     if (!operand.is_memory()) {
       access.index = find_fifo({operand.space, operand.tag, writer, reader});
     } else {
-      const MemoryCells& memory = program_.memories[operand.peer];
-      const std::uint32_t base = operand.space == Space::input    ? memory.input
-                                 : operand.space == Space::output ? memory.output
-                                                                  : memory.scratch;
       access.index = static_cast<std::uint32_t>(program_.cells.size());
-      for_each_run(operand, [&](std::uint32_t first, std::uint32_t length) {
-        const std::uint32_t end = first_cell_[first + length];
-        for (std::uint32_t cell = first_cell_[first]; cell < end; ++cell) program_.cells.push_back(base + cell);
-      });
-      access.count = static_cast<std::uint32_t>(program_.cells.size()) - access.index;
+      if (is_all(operand)) access.owners = program_.plans[0].problem.ranks;
+      for (Rank owner = 0; owner < access.owners; ++owner)
+        add_cells(operand, program_.memories[is_all(operand) ? owner : operand.peer]);
+      access.count = (static_cast<std::uint32_t>(program_.cells.size()) - access.index) / access.owners;
     }
     program_.accesses.push_back(access);
+  }
+
+  void add_cells(const Operand& operand, const MemoryCells& memory) {
+    const std::uint32_t base = operand.space == Space::input    ? memory.input
+                               : operand.space == Space::output ? memory.output
+                                                                : memory.scratch;
+    for_each_run(operand, [&](std::uint32_t first, std::uint32_t length) {
+      const std::uint32_t end = first_cell_[first + length];
+      for (std::uint32_t cell = first_cell_[first]; cell < end; ++cell) program_.cells.push_back(base + cell);
+    });
   }
 
   // Fifos between two ranks form a linked list that starts in a table of all pairs, which avoids hashing.
@@ -281,17 +296,17 @@ class Compiler {
     ++overlap_step_;
     for (std::uint32_t i = targets; i < end; ++i) {
       const Access& access = program_.accesses[i];
-      for (std::uint32_t k = 0; access.space < Space::lane && k < access.count; ++k) {
+      for (std::uint32_t k = 0; access.space < Space::lane && k < access.owners * access.count; ++k) {
         Written& written = written_[program_.cells[access.index + k]];
         if (written.step == overlap_step_) return "writes a unit twice";
-        written = {.step = overlap_step_, .position = k};
+        written = {.step = overlap_step_, .position = k % access.count};
       }
     }
     for (std::uint32_t i = begin; i < targets; ++i) {
       const Access& access = program_.accesses[i];
-      for (std::uint32_t k = 0; access.space < Space::lane && k < access.count; ++k) {
+      for (std::uint32_t k = 0; access.space < Space::lane && k < access.owners * access.count; ++k) {
         const Written& written = written_[program_.cells[access.index + k]];
-        if (written.step == overlap_step_ && written.position != k)
+        if (written.step == overlap_step_ && written.position != k % access.count)
           return "reads a unit that it writes at another position";
       }
     }

@@ -29,8 +29,12 @@ struct Fifo {
 // One operand of a step.
 struct Access {
   Space space = Space::input;
-  std::uint32_t index = 0;  // Memory: index of its first cell in CellProgram::cells. Lane, flag: index of the fifo.
-  std::uint32_t count = 0;  // Cells.
+  std::uint32_t index = 0;   // Memory: index of its first cell in CellProgram::cells. Lane, flag: index of the fifo.
+  std::uint32_t count = 0;   // Cells of each owner.
+  std::uint32_t owners = 1;  // Ranks whose memory it is: the cells of one follow those of another.
+
+  // The same in the memory of one owner.
+  Access of(std::uint32_t owner) const { return {space, index + owner * count, count, 1, occurrence}; }
   std::uint32_t occurrence = 0;  // Lane, flag: number of earlier uses on the same side of the step.
 };
 

@@ -146,11 +146,17 @@ Status Run::gather(const Moment& now, const Step& step, const Access* access) {
       const Message& message = taken_[k];
       TUTTI_CHECK_OK(check_lengths(now, message));
       operand_.assign(pool_.begin() + message.first, pool_.begin() + message.first + message.count);
-    } else {
-      TUTTI_CHECK_OK(store_.read(now, access[k], operand_));
+      TUTTI_CHECK_OK(combine(now, step, first));
+      first = false;
+      continue;
     }
-    TUTTI_CHECK_OK(combine(now, step, first));
-    first = false;
+    for (std::uint32_t owner = 0; owner < access[k].owners; ++owner) {
+      TUTTI_CHECK_OK(store_.read(now, access[k].of(owner), operand_));
+      TUTTI_CHECK_OK(combine(now, step, first));
+      first = false;
+    }
+    if (access[k].owners == 1) continue;
+    for (Value& value : result_) value = store_.values().in_unknown_order(value, now.rank, now.step);
   }
   const auto ranks = static_cast<Rank>(program_.plans.size());
   if (step.fold == Fold::partial || ranks == 1) return {};
@@ -197,8 +203,9 @@ Status Run::deliver(const Moment& now, std::span<const Operand> targets, const A
   std::uint32_t readers = 0;
   bool sends = false;
   for (std::size_t k = 0; k < targets.size(); ++k) {
-    if (access[k].space < Space::lane) TUTTI_CHECK_OK(store_.write(now, access[k], result_));
-    else ++readers;
+    if (access[k].space >= Space::lane) ++readers;
+    for (std::uint32_t owner = 0; access[k].space < Space::lane && owner < access[k].owners; ++owner)
+      TUTTI_CHECK_OK(store_.write(now, access[k].of(owner), result_));
     sends |= access[k].space == Space::lane;
   }
   if (readers == 0) return {};

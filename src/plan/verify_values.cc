@@ -42,6 +42,13 @@ Value Values::sum(Value left, Value right) {
   return static_cast<Value>(nodes_.size() - 1);
 }
 
+Value Values::in_unknown_order(Value sum, Rank rank, std::uint32_t step) {
+  Node node = nodes_[sum];
+  node.hash = mix(mix(node.hash, 3 + step), rank);
+  nodes_.push_back(node);
+  return static_cast<Value>(nodes_.size() - 1);
+}
+
 Value Values::rounded(Value value) {
   if (nodes_[value].rounded == 0) {
     Node node = nodes_[value];

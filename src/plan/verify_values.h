@@ -22,6 +22,8 @@ class Values {
   Value read_input(Value value) const { return nodes_[value].untouched ? value + 1 : 0; }
   // Returns left + right; 0 if the two belong to different cells or runs, since no collective needs such a sum.
   Value sum(Value left, Value right);
+  // Returns a sum whose terms a step of a rank added in an unknown order. It has the bits of no other step's sum.
+  Value in_unknown_order(Value sum, Rank rank, std::uint32_t step);
   // Returns the mean square error, relative to rounding the value once.
   double error(Value value) const { return nodes_[value].error / nodes_[value].inputs; }
   // Returns the value as a compressed message carries it. A rounded value stays unchanged.

@@ -37,6 +37,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
       if (!GetParam().algorithm->supports(problem)) continue;
       test_call_.plans[in_place ? 1 : 0] =
           cases::fused(emit_plans(*GetParam().algorithm, problem), cases::Fusion::whole_stages);
+      for (Plan& plan : test_call_.plans[in_place ? 1 : 0]) expand_all_ranks(plan);
     }
     return !test_call_.plans[0].empty();
   }

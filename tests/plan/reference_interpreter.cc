@@ -313,7 +313,9 @@ class ReferenceInterpreter {
 }  // namespace
 
 ReferenceResult run_reference(std::span<const Plan> plans, const Loop& loop, std::uint64_t seed) {
-  return ReferenceInterpreter(plans, loop, seed).run();
+  std::vector<Plan> expanded(plans.begin(), plans.end());
+  for (Plan& plan : expanded) expand_all_ranks(plan);
+  return ReferenceInterpreter(expanded, loop, seed).run();
 }
 
 }  // namespace tutti::test

@@ -282,6 +282,7 @@ Status compile_merged(const Algorithm& algorithm, const Problem& problem, Across
   std::vector<Plan> plans;
   for (Rank number = 0; number < program.classes(); ++number) {
     plans.push_back(emit_plan(algorithm, problem, program.symmetry.representative_of_class(number)));
+    expand_all_ranks(plans.back());
     fuse(plans.back(), across);
   }
   fuse_stages(plans);
@@ -294,6 +295,7 @@ Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Ac
                           Compiler& compiler) {
   for (Rank number = 0; number < program.classes(); ++number) {
     Plan plan = emit_plan(algorithm, problem, program.symmetry.representative_of_class(number));
+    expand_all_ranks(plan);
     if (program.fused) fuse(plan, across);
     program.stage_count = static_cast<std::uint32_t>(plan.shape.stages.size());
     TUTTI_CHECK_OK(compiler.add(plan));
@@ -350,7 +352,10 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   Compiler compiler(program, network, limits);
   for (std::uint32_t order = 0; order < program.orders; ++order) {
     std::vector<Plan> plans = emit_plans(algorithm, logical(orders[order], problem));
-    for (Plan& plan : plans) fuse(plan, across_of(limits));
+    for (Plan& plan : plans) {
+      expand_all_ranks(plan);
+      fuse(plan, across_of(limits));
+    }
     fuse_stages(plans);
     program.stage_count = static_cast<std::uint32_t>(plans[0].shape.stages.size());
     std::vector<Plan> placed(plans.size());

@@ -96,7 +96,8 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
   std::vector<LaneUse> uses = lanes_of(proved.plans, self, loop);
   for (LaneUse& use : uses)
     if (!order.order.empty()) use.peer = order.order[use.peer];
-  const Plan mine = mapped_plan(order, connected.key.problem, proved.plans[self]);
+  Plan mine = mapped_plan(order, connected.key.problem, proved.plans[self]);
+  expand_all_ranks(mine);
   SlotLimits& limits = connected.limits;
   limits.units = mine.shape.units;
   limits.longest_units = std::max(longest_message(proved.plans), limits.longest_units);

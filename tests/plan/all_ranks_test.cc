@@ -1,0 +1,134 @@
+// Steps that access scratch of all ranks at once.
+#include <gtest/gtest.h>
+
+#include "src/plan/print.h"
+#include "src/plan/rank_mapping.h"
+#include "src/plan/verify.h"
+#include "tests/plan/reference_interpreter.h"
+#include "tests/plan/samples.h"
+
+namespace tutti::test {
+namespace {
+
+using namespace samples;
+
+// Defects of an all-reduce by switches.
+enum class Defect {
+  none,
+  late_entry_wait,
+  late_exit_wait,
+  two_folders,
+  own_twice,
+  unmarked,
+  explicit_fold,
+  beside_input
+};
+
+// Each rank folds its unit of the scratch of all ranks, and stores the result to all.
+class SwitchAllReduce : public Sample {
+ public:
+  explicit SwitchAllReduce(Defect defect = Defect::none) : Sample(Collective::all_reduce), defect_(defect) {}
+  Shape shape(const Problem& problem) const override {
+    return {.units = problem.ranks, .scratch = 2 * problem.ranks, .rounds = 3, .stages = {0, 1, 2}};
+  }
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    std::vector<Operand> flags;
+    for (Rank rank = 0; rank < n; ++rank)
+      if (rank != self) flags.push_back(flag(rank));
+    if (round == 0) steps.copy(input(0, n), scratch(0, n));
+    if (round == 0 && defect_ == Defect::own_twice && self == 1) steps.fold({scratch(0), input(0)}, {scratch(0)});
+    if (round == 0) steps.add({}, flags);
+    if (round == 1) {
+      if (defect_ != Defect::late_entry_wait) steps.add(flags, {});
+      fold(n, self, steps);
+      if (defect_ == Defect::late_entry_wait) steps.add(flags, {});
+      steps.add({}, flags);
+    }
+    if (round != 2) return;
+    if (defect_ != Defect::late_exit_wait) steps.add(flags, {});
+    const bool again = self == 1 && (defect_ == Defect::two_folders || defect_ == Defect::explicit_fold);
+    steps.copy(scratch(again ? n + 1 : n, again ? n - 1 : n), output(again ? 1 : 0, again ? n - 1 : n));
+    if (defect_ == Defect::late_exit_wait) steps.add(flags, {});
+  }
+
+ private:
+  void fold(Rank n, Rank self, Steps& steps) const {
+    if (defect_ == Defect::beside_input) return steps.fold({all(scratch(self)), input(self)}, {all(scratch(n + self))});
+    steps.fold({all(scratch(self))}, {all(scratch(n + self))},
+               defect_ == Defect::unmarked ? Fold::partial : Fold::complete);
+    if (self != 1) return;
+    if (defect_ == Defect::two_folders) steps.fold({all(scratch(0))}, {output(0)}, Fold::complete);
+    if (defect_ != Defect::explicit_fold) return;
+    std::vector<Operand> sources;
+    for (Rank rank = 0; rank < n; ++rank) sources.push_back(at(rank, scratch(0)));
+    const Operand target = output(0);
+    steps.add(sources, {&target, 1}, Fold::complete);
+  }
+
+  const Defect defect_;
+};
+
+constexpr Loop kLoop = {.chunks = 9, .skew = 1, .order = StageOrder::earliest_first, .ring = 3};
+
+std::string failure(Defect defect, Rank ranks = 4, const Loop& loop = kLoop) {
+  return verify(emit_plans(SwitchAllReduce(defect), problem(Collective::all_reduce, ranks)), loop).status().message();
+}
+
+TEST(AllRanks, PlansAreProvedAndComputeCorrectResults) {
+  for (Rank ranks = 2; ranks <= 16; ++ranks) {
+    EXPECT_EQ(failure(Defect::none, ranks), "");
+    const std::vector<Plan> plans = emit_plans(SwitchAllReduce(), problem(Collective::all_reduce, ranks, true));
+    for (std::uint64_t seed = 0; seed < 5; ++seed) EXPECT_EQ(run_reference(plans, kLoop, seed).text, "") << seed;
+  }
+  EXPECT_NE(failure(Defect::none, 4, {.chunks = 9, .skew = 1, .order = StageOrder::earliest_first, .ring = 2}), "")
+      << "a rank stores into scratch that others still read";
+}
+
+TEST(AllRanks, RacesAreFoundInTheMemoryOfEveryRank) {
+  EXPECT_NE(failure(Defect::late_entry_wait).find("race: its read of scratch["), std::string::npos)
+      << failure(Defect::late_entry_wait);
+  const std::string late = failure(Defect::late_exit_wait);
+  EXPECT_TRUE(late.find("race: ") != std::string::npos || late.find("unwritten: ") != std::string::npos) << late;
+}
+
+TEST(AllRanks, EveryContributionCountsOnce) {
+  EXPECT_NE(failure(Defect::own_twice).find("marked complete, but holds a sum of 5"), std::string::npos)
+      << failure(Defect::own_twice);
+  EXPECT_NE(failure(Defect::unmarked).find("no fold of it is marked complete"), std::string::npos)
+      << failure(Defect::unmarked);
+}
+
+// The order of additions may differ between two folds of a switch, and from any other fold.
+TEST(AllRanks, OnlyOneRankMayFoldAUnit) {
+  for (const Defect defect : {Defect::two_folders, Defect::explicit_fold}) {
+    const std::string error = failure(defect);
+    EXPECT_NE(error.find(": the additions have another order"), std::string::npos) << error;
+  }
+}
+
+TEST(AllRanks, StepHasOneSourceAndOneTarget) {
+  EXPECT_NE(failure(Defect::beside_input).find("accesses memory of all ranks beside other sources or targets"),
+            std::string::npos);
+  Steps steps(0);
+  steps.fold({all(input(0))}, {output(0)}, Fold::complete);
+  const Shape shape{.units = 1, .scratch = 1, .rounds = 1, .stages = {0}};
+  const std::vector<Plan> plans = {{problem(Collective::all_reduce, 1), shape, steps, {0, 1}}};
+  EXPECT_NE(verify(plans).status().message().find("input[0] of all ranks is not scratch"), std::string::npos);
+}
+
+TEST(AllRanks, ArePrintedMappedAndExpanded) {
+  Plan plan = emit_plan(SwitchAllReduce(), problem(Collective::all_reduce, 3), 1);
+  EXPECT_NE(print(plan).find("scratch[1] of all ranks -> scratch[4] of all ranks (complete)"), std::string::npos);
+  RankMapping mapping;
+  mapping.order = {2, 0, 1};
+  EXPECT_NE(print(mapped_plan(mapping, plan.problem, plan)).find("scratch[1] of all ranks"), std::string::npos);
+  expand_all_ranks(plan);
+  EXPECT_NE(print(plan).find("scratch[1] of rank 0 + scratch[1] + scratch[1] of rank 2 -> "
+                             "scratch[4] of rank 0, scratch[4], scratch[4] of rank 2 (complete)"),
+            std::string::npos)
+      << print(plan);
+}
+
+}  // namespace
+}  // namespace tutti::test
