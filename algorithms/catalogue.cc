@@ -17,6 +17,7 @@
   entry(all_reduce, hierarchical_tree)      \
   entry(all_reduce, two_shot_mapped)        \
   entry(all_reduce, two_shot_staged)        \
+  entry(all_reduce, switch_staged)          \
   entry(all_gather, ring)                   \
   entry(all_gather, doubling)               \
   entry(all_gather, bruck)                  \

@@ -123,6 +123,7 @@ TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
         EXPECT_EQ(verify(emit_plans(*algorithm, query.problem), loop).status().message(), "") << positions;
       }
       query.ring = {};
+      query.algorithm = "";
     }
   }
 }

@@ -10,6 +10,7 @@ struct Staged {
   const char* algorithm;
 };
 constexpr Staged kStaged[] = {{Collective::all_reduce, "two_shot_staged"},
+                              {Collective::all_reduce, "switch_staged"},
                               {Collective::all_gather, "direct_staged"},
                               {Collective::reduce_scatter, "direct_staged"},
                               {Collective::broadcast, "split_staged"}};
