@@ -80,6 +80,8 @@ enum class Atomic : std::uint8_t {
   increment,
   decrement
 };
+// Loads that add, and stores, at a multicast address. Sums of 16-bit floats are those of pairs.
+enum class Multimem : std::uint8_t { none, store, sum_float32, sum_float64, sum_float16, sum_bfloat16 };
 enum class Vote : std::uint8_t { all, any, uniform, ballot };
 enum class BarrierAction : std::uint8_t { wait, arrive, all, any, count };
 enum class Shuffle : std::uint8_t { up, down, butterfly, index };
@@ -128,6 +130,7 @@ struct Instruction {
   std::uint8_t count = 1;   // Elements of a vector access.
   std::uint8_t action = 0;  // Atomic, Vote, Shuffle, Special, operation of bar.red.
   std::uint8_t wide = 0;    // Bit i: r[i] has 64 bits.
+  Multimem multimem = Multimem::none;
   bool is_signed = false, is_float = false;
   bool guard_negated = false, aligned = false, has_predicate = false;
   std::int32_t guard = -1;                       // Slot of the predicate, or -1.

@@ -106,6 +106,27 @@ bool Decoder::decode_atomic() {
   return drafts_.push_back(draft_), true;
 }
 
+// multimem.ld_reduce.relaxed.scope.global.add[.acc::f32][.vector].type d, [a] and
+// multimem.st.relaxed.scope.global[.vector].type [a], b.
+bool Decoder::decode_multimem() {
+  constexpr Named<Multimem> kSums[] = {{"f32", Multimem::sum_float32},
+                                       {"f64", Multimem::sum_float64},
+                                       {"f16x2", Multimem::sum_float16},
+                                       {"bf16x2", Multimem::sum_bfloat16}};
+  const auto sum = find_named(kSums, parts_.back());
+  if (!sum || parts_.size() < 5) return false;
+  const bool stores = parts_[1] == "st";
+  const bool adds = std::find(parts_.begin(), parts_.end(), "add") != parts_.end();
+  if (stores == adds || (!stores && parts_[1] != "ld_reduce")) return false;
+  parts_.erase(parts_.begin());
+  std::erase(parts_, "add");
+  std::erase(parts_, "acc::f32");
+  if (type_.bytes == 0) type_ = {.bytes = 4};
+  draft_.in.bytes = type_.bytes;
+  draft_.in.multimem = stores ? Multimem::store : *sum;
+  return decode_access() && drafts_.back().in.order == Order::relaxed && drafts_.back().in.space == Space::global;
+}
+
 bool Decoder::decode_fence() {
   draft_.in.kind = Kind::fence;
   draft_.in.order = Order::acquire_release;

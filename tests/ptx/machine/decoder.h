@@ -56,6 +56,7 @@ class Decoder {
   bool decode_address();
   bool decode_access();
   bool decode_atomic();
+  bool decode_multimem();
   bool decode_control();
   bool decode_call();
   bool decode_barrier();

@@ -58,6 +58,7 @@ class Executor {
   void access_lanes(Access& access, Space space);
   bool access_local_slot(const Instruction& in);
   void access_space(Access& access, Space space);
+  void access_multicast(Access& access);
   void access_shared(Access& access);
   void access_local(Access& access);
   void access_parameters(Access& access);

@@ -188,6 +188,7 @@ void Executor::access_space(Access& access, Space space) {
                        " memory",
                    lane};
   });
+  if (access.in.multimem != Multimem::none) return access_multicast(access);
   if (access.in.kind == Kind::load) return memory_.load(access);
   if (access.in.kind == Kind::store) return memory_.store(access);
   memory_.check_ranges(access, true);

@@ -37,7 +37,7 @@ void GlobalMemory::refresh() {
   ranges_.clear();
   for (const MemoryRange& each : space_.ranges()) {
     const auto begin = reinterpret_cast<std::uint64_t>(each.begin);
-    ranges_.push_back({begin, begin + each.bytes, each.devices, each.tracks_uninitialised});
+    ranges_.push_back({begin, begin + each.bytes, each.devices, each.tracks_uninitialised, each.replicas});
   }
   last_range_ = 0;
 }
@@ -96,6 +96,7 @@ void GlobalMemory::check_ranges(const Access& access, bool writes) {
   for (std::uint32_t left = access.mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
     const CachedRange& range = range_of(access, lane);
+    if (range.replicas) throw Raised{FaultKind::state_space, "accesses a multicast address without multimem", lane};
     if (access.addresses[lane] % bytes != 0)
       throw Raised{FaultKind::alignment,
                    "address " + hexadecimal(access.addresses[lane]) + " is not a multiple of " + std::to_string(bytes),
@@ -114,6 +115,30 @@ void GlobalMemory::check_ranges(const Access& access, bool writes) {
                      "reads memory at " + hexadecimal(access.addresses[lane] + done) + " that was never written", lane};
     }
   }
+}
+
+std::vector<std::array<std::uint64_t, 32>> GlobalMemory::replicas(const Access& access) {
+  const auto first = static_cast<std::uint32_t>(__builtin_ctz(access.mask));
+  const CachedRange range = range_of(access, first);
+  if (!range.replicas) throw Raised{FaultKind::state_space, "executes multimem at an ordinary address", first};
+  const int device = access.block.running->launch.module->device();
+  if ((range.devices >> device & 1) == 0)
+    throw Raised{FaultKind::access_denied, "device " + std::to_string(device) + " did not map the multicast object",
+                 first};
+  const std::vector<std::byte*> begins = range.replicas();
+  if (begins.empty())
+    throw Raised{FaultKind::bounds, "accesses a multicast object to which devices bound no memory", first};
+  std::vector<std::array<std::uint64_t, 32>> all;
+  for (std::byte* const begin : begins) {
+    all.emplace_back();
+    for (std::uint32_t left = access.mask; left != 0; left &= left - 1) {
+      const auto lane = static_cast<std::uint32_t>(__builtin_ctz(left));
+      if (range_of(access, lane).begin != range.begin)
+        throw Raised{FaultKind::bounds, "accesses several multicast objects at once", lane};
+      all.back()[lane] = reinterpret_cast<std::uint64_t>(begin) + (access.addresses[lane] - range.begin);
+    }
+  }
+  return all;
 }
 
 void GlobalMemory::check_race(Access& access, Shadow& shadow, std::uint32_t lane, bool writes) {

@@ -67,6 +67,9 @@ class GlobalMemory {
   void store(Access& access);
   void atomic(Access& access, std::uint32_t lane);  // data[lane]: operands; then the old value in [0].
   void check_ranges(const Access& access, bool writes);
+  // Addresses of the accessed bytes in the memory of each device: the access at each of them. Throws Raised unless all
+  // threads access the same range of multicast addresses.
+  std::vector<std::array<std::uint64_t, 32>> replicas(const Access& access);
   // Race detection of one thread's access, in global or shared memory.
   void check_race(Access& access, Shadow& shadow, std::uint32_t lane, bool writes);
   void acquire(const Access& access, Shadow& shadow, std::uint32_t lane, std::uint64_t value);
@@ -97,6 +100,7 @@ class GlobalMemory {
   struct CachedRange {
     std::uint64_t begin = 0, end = 0, devices = 0;
     bool tracks = false;
+    std::function<std::vector<std::byte*>()> replicas;
   };
   const CachedRange& range_of(const Access& access, std::uint32_t lane);
   [[noreturn]] void raise_bounds(const Access& access, std::uint32_t lane) const;

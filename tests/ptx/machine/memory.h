@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -31,6 +32,9 @@ struct MemoryRange {
   std::uint64_t devices = 0;          // Bit d: kernels of device d may access the range.
   bool tracks_uninitialised = false;  // A kernel faults if it reads bytes that were not written; see mark_written().
   std::string name;                   // For fault messages: the call that allocated it.
+  // Multicast addresses, for multimem instructions only: returns where the memory of each device begins. Called by the
+  // machine's thread, when a kernel accesses the range.
+  std::function<std::vector<std::byte*>()> replicas = {};
 };
 
 // Thread-safe. Kernels see a change at the latest when add(), remove() or set_devices() has returned, unless the change

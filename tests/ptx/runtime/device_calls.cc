@@ -99,7 +99,7 @@ void describe(cudaDeviceProp& properties, int device) {
 CUresult tutti::cudart::device_attribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   if (value == nullptr || !is_attribute(attribute)) return CUDA_ERROR_INVALID_VALUE;
   if (!is_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-  *value = attribute_of(attribute);
+  *value = attribute == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED ? supports_multicast(device) : attribute_of(attribute);
   return CUDA_SUCCESS;
 }
 

@@ -30,6 +30,16 @@ CUresult address_range(CUdeviceptr* begin, std::size_t* bytes, CUdeviceptr addre
 CUresult handle_for_range(void* made, CUdeviceptr address, std::size_t bytes, CUmemRangeHandleType type,
                           unsigned long long flags);
 
+// Multicast objects.
+CUresult create_multicast(CUmemGenericAllocationHandle* made, const CUmulticastObjectProp* properties);
+CUresult add_to_multicast(CUmemGenericAllocationHandle object, CUdevice device);
+CUresult bind_memory(CUmemGenericAllocationHandle object, std::size_t object_offset,
+                     CUmemGenericAllocationHandle memory, std::size_t offset, std::size_t bytes,
+                     unsigned long long flags);
+CUresult unbind_memory(CUmemGenericAllocationHandle object, CUdevice device, std::size_t offset, std::size_t bytes);
+CUresult multicast_granularity(std::size_t* bytes, const CUmulticastObjectProp* properties,
+                               CUmulticastGranularity_flags option);
+
 // Attributes of a device; the numbers are those of cudaDeviceGetAttribute().
 CUresult device_attribute(int* value, CUdevice_attribute attribute, CUdevice device);
 

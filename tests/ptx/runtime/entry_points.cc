@@ -76,9 +76,6 @@ CUresult name_of(CUresult error, const char** name) {
   return *name == nullptr ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// Functions of multicast objects exist, and refuse.
-CUresult refuse_multicast() { return CUDA_ERROR_NOT_SUPPORTED; }
-
 template <typename Function>
 void* as_entry(Function* function) {
   return reinterpret_cast<void*>(function);
@@ -109,12 +106,11 @@ const std::map<std::string_view, void*>& entries() {
       {"cuStreamWaitValue32", as_entry<decltype(cuStreamWaitValue32)>(stream_wait_value)},
       {"cuGetErrorString", as_entry<decltype(cuGetErrorString)>(text_of)},
       {"cuGetErrorName", as_entry<decltype(cuGetErrorName)>(name_of)},
-      {"cuMulticastCreate", as_entry<CUresult()>(refuse_multicast)},
-      {"cuMulticastAddDevice", as_entry<CUresult()>(refuse_multicast)},
-      {"cuMulticastBindMem", as_entry<CUresult()>(refuse_multicast)},
-      {"cuMulticastBindAddr", as_entry<CUresult()>(refuse_multicast)},
-      {"cuMulticastUnbind", as_entry<CUresult()>(refuse_multicast)},
-      {"cuMulticastGetGranularity", as_entry<CUresult()>(refuse_multicast)},
+      {"cuMulticastCreate", as_entry<decltype(cuMulticastCreate)>(create_multicast)},
+      {"cuMulticastAddDevice", as_entry<decltype(cuMulticastAddDevice)>(add_to_multicast)},
+      {"cuMulticastBindMem", as_entry<decltype(cuMulticastBindMem)>(bind_memory)},
+      {"cuMulticastUnbind", as_entry<decltype(cuMulticastUnbind)>(unbind_memory)},
+      {"cuMulticastGetGranularity", as_entry<decltype(cuMulticastGetGranularity)>(multicast_granularity)},
   };
   return all;
 }

@@ -35,7 +35,7 @@ int number(const Environment& environment, const char* name, int fallback, int m
 constexpr std::string_view kPrefix = "TUTTI_PTX_";
 constexpr std::string_view kSettings[] = {"CAPABILITY", "DEADLOCK_MS",     "DEVICES", "EXECUTED", "LINKS",
                                           "MPS",        "MULTIPROCESSORS", "MUTANT",  "PAGEABLE", "RACES",
-                                          "SEED",       "WAITS",           "WEAK"};
+                                          "SEED",       "WAITS",           "WEAK",    "MULTICAST"};
 
 void report_unknown(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
@@ -56,6 +56,9 @@ NodeOptions from(const Environment& environment) {
   options.pageable = choice(environment, "TUTTI_PTX_PAGEABLE", {"0", "1"}, 0) == 1;
   options.multiprocessors = number(environment, "TUTTI_PTX_MULTIPROCESSORS", options.multiprocessors, 1024);
   options.capability = choice(environment, "TUTTI_PTX_CAPABILITY", {"80", "90"}, 1) == 1 ? 90 : 80;
+  options.multicast = static_cast<MulticastSupport>(
+      choice(environment, "TUTTI_PTX_MULTICAST", {"all", "none", "but_last", "last_fails"}, 0));
+  if (options.capability < 90) options.multicast = MulticastSupport::none;
   options.queues = number(environment, "CUDA_DEVICE_MAX_CONNECTIONS", options.queues, 32);
   options.loads_eagerly = environment.get("CUDA_MODULE_LOADING").value_or("LAZY") == "EAGER";
   return options;
@@ -66,6 +69,12 @@ NodeOptions from(const Environment& environment) {
 const NodeOptions& node_options() {
   static const NodeOptions options = from(Environment::of_process());
   return options;
+}
+
+bool supports_multicast(int device) {
+  const MulticastSupport support = node_options().multicast;
+  if (support == MulticastSupport::but_last) return device + 1 < node_options().devices;
+  return support != MulticastSupport::none;
 }
 
 bool linked(int device, int peer) {

@@ -18,6 +18,14 @@ enum class AllocationWaits : std::uint8_t {
   all,    // Also kernels of the allocating device.
 };
 
+// Devices that support multicast objects.
+enum class MulticastSupport : std::uint8_t {
+  all,
+  none,
+  but_last,    // All but the last device.
+  last_fails,  // All, but the last device cannot bind memory.
+};
+
 struct NodeOptions {
   int devices = 1;
   Links links = Links::nvlink;
@@ -28,11 +36,13 @@ struct NodeOptions {
   int multiprocessors = 64;
   int capability = 90;  // 80: no clusters and no memory synchronization domains.
   int queues = 8;       // Hardware queues per device.
+  MulticastSupport multicast = MulticastSupport::all;
 };
 
 // Read once, by the first call of the runtime.
 const NodeOptions& node_options();
 
+bool supports_multicast(int device);
 bool linked(int device, int peer);  // True for different devices with a peer-to-peer path.
 
 }  // namespace tutti::cudart

@@ -6,53 +6,20 @@
 
 #include <array>
 #include <cstdio>
-#include <map>
 
 #include "tests/ptx/runtime/driver.h"
-#include "tests/ptx/runtime/memory.h"
+#include "tests/ptx/runtime/virtual_space.h"
 
 namespace tutti::cudart {
 namespace {
 
-constexpr std::size_t kGranularity = std::size_t{2} << 20;
 constexpr const char* kFileName = "tutti-ptx-memory-on-";  // Followed by the number of the device.
-
-struct PhysicalMemory {
-  int file = -1;
-  std::size_t bytes = 0;
-  int device = 0;
-
-  ~PhysicalMemory() { ::close(file); }
-};
-using PhysicalPtr = std::shared_ptr<PhysicalMemory>;
-
-// Handles, and mappings by address. A mapping keeps the memory after its handle was released.
-struct VirtualSpace {
-  std::map<CUmemGenericAllocationHandle, PhysicalPtr> memories;
-  CUmemGenericAllocationHandle last_handle = 0;
-  std::map<CUdeviceptr, std::size_t> reservations;
-  struct View {
-    PhysicalPtr memory;
-    std::size_t bytes = 0;
-  };
-  std::map<CUdeviceptr, View> views;
-};
-
-VirtualSpace& space() {
-  static auto& instance = *new VirtualSpace;
-  return instance;
-}
 
 bool is_whole(std::size_t bytes) { return bytes > 0 && bytes % kGranularity == 0; }
 
 bool is_supported(const CUmemAllocationProp* properties) {
   return properties != nullptr && properties->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
          properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE && is_device(properties->location.id);
-}
-
-CUmemGenericAllocationHandle add(PhysicalPtr memory) {
-  space().memories[++space().last_handle] = std::move(memory);
-  return space().last_handle;
 }
 
 void* as_pages(CUdeviceptr address) { return reinterpret_cast<void*>(address); }
@@ -99,6 +66,21 @@ cudaError_t grant(const VirtualSpace::View& view, CUdeviceptr address, const CUm
 }
 
 }  // namespace
+
+VirtualSpace& space() {
+  static auto& instance = *new VirtualSpace;
+  return instance;
+}
+
+PhysicalPtr find_memory(CUmemGenericAllocationHandle handle) {
+  const auto found = space().memories.find(handle);
+  return found == space().memories.end() ? nullptr : found->second;
+}
+
+CUmemGenericAllocationHandle add(PhysicalPtr memory) {
+  space().memories[++space().last_handle] = std::move(memory);
+  return space().last_handle;
+}
 
 CUresult allocation_granularity(std::size_t* bytes, const CUmemAllocationProp* properties,
                                 CUmemAllocationGranularity_flags) {
@@ -158,15 +140,16 @@ CUresult free_addresses(CUdeviceptr address, std::size_t bytes) {
 CUresult map_memory(CUdeviceptr address, std::size_t bytes, std::size_t offset, CUmemGenericAllocationHandle handle,
                     unsigned long long flags) {
   return driver_without_context([&](Lock&) {
-    const auto memory = space().memories.find(handle);
-    if (memory == space().memories.end() || offset != 0 || flags != 0) return cudaErrorInvalidValue;
-    if (!is_whole(bytes) || bytes > memory->second->bytes || !is_reserved(address, bytes)) return cudaErrorInvalidValue;
+    const PhysicalPtr memory = find_memory(handle);
+    if (memory == nullptr || offset != 0 || flags != 0) return cudaErrorInvalidValue;
+    if (!is_whole(bytes) || bytes > memory->bytes || !is_reserved(address, bytes)) return cudaErrorInvalidValue;
     const auto next = space().views.lower_bound(address);
     if (next != space().views.end() && next->first < address + bytes) return cudaErrorAlreadyMapped;
-    void* mapped =
-        ::mmap(as_pages(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory->second->file, 0);
-    if (mapped == MAP_FAILED) return cudaErrorMapBufferObjectFailed;
-    space().views[address] = {memory->second, bytes};
+    space().views[address] = {memory, bytes};
+    if (memory->table != nullptr) return cudaSuccess;  // Only multimem instructions may access its addresses.
+    void* mapped = ::mmap(as_pages(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory->file, 0);
+    if (mapped == MAP_FAILED) return space().views.erase(address), cudaErrorMapBufferObjectFailed;
+    note_mapping(memory->file, static_cast<std::byte*>(mapped));
     return cudaSuccess;
   });
 }
@@ -176,6 +159,9 @@ CUresult unmap_memory(CUdeviceptr address, std::size_t bytes) {
     const auto view = space().views.find(address);
     if (view == space().views.end() || view->second.bytes != bytes) return cudaErrorInvalidValue;
     if (Allocation* allocation = find_allocation(as_pages(address))) withdraw(allocation);
+    auto* begin = static_cast<std::byte*>(as_pages(address));
+    if (view->second.devices != 0) (void)address_space().remove(begin);
+    if (view->second.memory->table == nullptr) forget_mapping(view->second.memory->file, begin);
     block(as_pages(address), bytes);
     space().views.erase(view);
     return cudaSuccess;
@@ -187,7 +173,9 @@ CUresult set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDes
     const auto view = space().views.find(address);
     if (view == space().views.end() || view->second.bytes != bytes || entries == nullptr) return cudaErrorInvalidValue;
     for (std::size_t i = 0; i < count; ++i) {
-      const cudaError_t error = grant(view->second, address, entries[i]);
+      const cudaError_t error = view->second.memory->table != nullptr
+                                    ? grant_multicast(view->second, address, entries[i])
+                                    : grant(view->second, address, entries[i]);
       if (error != cudaSuccess) return error;
     }
     return cudaSuccess;
@@ -197,10 +185,10 @@ CUresult set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDes
 CUresult export_memory(void* made, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                        unsigned long long flags) {
   return driver_without_context([&](Lock&) {
-    const auto memory = space().memories.find(handle);
-    if (made == nullptr || memory == space().memories.end() || flags != 0) return cudaErrorInvalidValue;
+    const PhysicalPtr memory = find_memory(handle);
+    if (made == nullptr || memory == nullptr || flags != 0) return cudaErrorInvalidValue;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return cudaErrorNotSupported;
-    const int file = ::fcntl(memory->second->file, F_DUPFD_CLOEXEC, 0);
+    const int file = ::fcntl(memory->file, F_DUPFD_CLOEXEC, 0);
     if (file < 0) return cudaErrorUnknown;
     *static_cast<int*>(made) = file;
     return cudaSuccess;
@@ -211,6 +199,7 @@ CUresult import_memory(CUmemGenericAllocationHandle* made, void* descriptor, CUm
   return driver_without_context([&](Lock&) {
     if (made == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return cudaErrorInvalidValue;
     const auto file = static_cast<int>(reinterpret_cast<std::intptr_t>(descriptor));
+    if (PhysicalPtr object = import_multicast(file)) return *made = add(std::move(object)), cudaSuccess;
     struct stat status = {};
     const int device = device_of(file);
     if (device < 0 || ::fstat(file, &status) != 0) return cudaErrorInvalidValue;
