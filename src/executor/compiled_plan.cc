@@ -13,6 +13,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     bool data = false;
     bool lanes = false;
     bool flags = false;
+    Fold fold = step.fold;
     for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
       for (Operand operand : side) {
         if (operand.is_memory()) {
@@ -20,6 +21,10 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           operand.reserved = operand.peer != plan.steps.self();
           mapped_ = mapped_ || (operand.reserved != 0 && operand.space != Space::scratch);
           data = true;
+          if (operand.peer == kAllRanks) {
+            operand.peer = plan.problem.ranks;
+            fold = Fold::by_switches;
+          }
         } else {
           (operand.space == Space::flag ? flags : lanes) = true;
           operand.first = lane_index(bind(operand, sends));
@@ -32,7 +37,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     steps_.push_back({.first = first,
                       .sources = static_cast<std::uint16_t>(step.sources.size()),
                       .targets = static_cast<std::uint16_t>(step.targets.size()),
-                      .fold = step.fold,
+                      .fold = fold,
                       .flags_only = !data,
                       .flags = flags});
     program_.widest =

@@ -35,6 +35,14 @@ constexpr bool thread_block_supports(DataType type, Reduction reduction) {
   return supports(type, reduction) && !is_complex(form_of(type, reduction).type);
 }
 
+// True if switches reduce the type as a fold does. An average is a sum that is divided when it is stored, which float16
+// has no range for.
+constexpr bool switches_add(DataType type, Reduction reduction) {
+  const DataType element = form_of(type, reduction).type;
+  const bool wide = element == DataType::bfloat16 || element == DataType::float32 || element == DataType::float64;
+  return reduction == Reduction::sum ? wide || element == DataType::float16 : reduction == Reduction::avg && wide;
+}
+
 template <typename T>
 using Signed = std::make_signed_t<Bits<T>>;
 

@@ -23,7 +23,8 @@ static_assert(sizeof(Instruction) == 12);
 
 struct Program {
   const Instruction* steps = nullptr;
-  const Operand* operands = nullptr;      // For lanes and flags, `first` is the index of the lane's end.
+  // For lanes and flags, `first` is the index of the lane's end. For scratch of all ranks, the peer is their number.
+  const Operand* operands = nullptr;
   const std::uint32_t* rounds = nullptr;  // Round r is steps [rounds[r], rounds[r + 1]).
   const std::uint32_t* stages = nullptr;  // Stage s is rounds [stages[s], stages[s + 1]).
   LaneState* const* lanes = nullptr;      // Shared by all programs of a channel: lanes outlive plans.

@@ -11,7 +11,8 @@ namespace tutti {
 struct Launch {
   Straight straight;  // If the program is straight.
   RankBuffers self;
-  const RankBuffers* peers = nullptr;  // [rank], self included; for plans that name mapped memory.
+  // [rank], self included; for plans that name mapped memory. Behind them, the multicast address of scratch.
+  const RankBuffers* peers = nullptr;
   Blocks input, output, scratch_blocks;
   Cut cut;
   std::uint32_t element_bytes = 1;

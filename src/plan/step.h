@@ -46,8 +46,9 @@ struct Operand {
 static_assert(sizeof(Operand) == 24);
 
 // Whether the result of a fold is a complete reduction, with the contribution of every rank. Averages divide such
-// results.
-enum class Fold : std::uint8_t { partial, complete };
+// results. by_switches: in compiled plans only, a complete fold from and to scratch of all ranks at multicast
+// addresses.
+enum class Fold : std::uint8_t { partial, complete, by_switches };
 
 // With compression, a rank rounds its own stored copy exactly as peers receive it, so that all ranks end with the same
 // bits. In an all-reduce this applies to every complete sum, in an all-gather and a broadcast to data read only from

@@ -10,12 +10,14 @@
 #include "src/base/pages.h"
 #include "src/executor/cuda/cuda_event.h"
 #include "src/executor/cuda/kernel.h"
+#include "src/executor/cuda/multicast.h"
 #include "src/executor/cuda/nvml.h"
 #include "src/executor/thread_block/residual.h"
 
 namespace tutti {
 namespace {
 
+constexpr int kMulticastCapability = 90;     // Kernels for it contain instructions on multicast addresses.
 constexpr std::uint32_t kSpareBytes = 1024;  // Shared memory per thread block reserved for the driver.
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
@@ -110,6 +112,7 @@ Status CudaDevice::prepare_kernel() {
                          "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
     traits_.thread_blocks = std::min(traits_.thread_blocks, static_cast<std::uint32_t>(thread_blocks * processors));
   }
+  traits_.multicast = kernel.ptxVersion >= kMulticastCapability && Multicast::offered(ordinal_);
   attributes_ = LaunchAttributes(ordinal_, compressed_kernel(), traits_.thread_block_bytes);
   // Loads the kernel. Its first launch would load it otherwise, which may wait for thread blocks that wait for peers.
   return check(cudaFuncGetAttributes(&kernel, residual_kernel()), "cudaFuncGetAttributes");

@@ -51,6 +51,10 @@ class CudaDevice final : public Device {
   Result<std::byte*> open(const DeviceShare& share, const File& file) override;
   void close(std::byte* memory) override;
 
+  Result<std::unique_ptr<DeviceMulticast>> create_multicast(std::byte* memory, std::uint32_t devices) override;
+  Result<std::unique_ptr<DeviceMulticast>> open_multicast(std::byte* memory, const File& file) override;
+  Result<std::byte*> bind(DeviceMulticast& object, std::byte* memory) override;
+
   Result<std::unique_ptr<DeviceEvent>> make_event() override;
   Result<std::unique_ptr<DeviceTimer>> make_timer() override;
   Result<std::uint64_t> capture_of(DeviceStream stream) override;

@@ -23,6 +23,14 @@ class CudaMemory {
   // Implements Device::share_of() for memory with a file. Returns a share without a file for other memory. Any device
   // may be current.
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file);
+  // Calls use(memory) for memory of take_shared(). Fails if it is plain.
+  template <typename Use>
+  auto with_shared(std::byte* memory, Use use) -> decltype(use(std::declval<const VirtualMemory&>())) {
+    const std::lock_guard lock(mutex_);
+    const VirtualMemory& shared = taken_.at(memory).shared;
+    if (shared.data() == nullptr) return unsupported("the memory has no file");
+    return use(shared);
+  }
   void keep(std::byte* memory);
   // Withdraws memory that other processes may still have mapped. Memory with a file is released by free_kept(); other
   // processes keep their mappings. Plain memory is never reused.

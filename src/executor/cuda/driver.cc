@@ -8,22 +8,24 @@ namespace tutti {
 namespace {
 
 constexpr unsigned kAsOf = 12000;  // Version of the driver interface that is requested.
+constexpr unsigned kMulticastAsOf = 12010;
 
 #if CUDART_VERSION >= 12050
-cudaError_t look_up(const char* name, void** function, cudaDriverEntryPointQueryResult* found) {
-  return cudaGetDriverEntryPointByVersion(name, function, kAsOf, cudaEnableDefault, found);
+cudaError_t look_up(const char* name, void** function, unsigned version, cudaDriverEntryPointQueryResult* found) {
+  return cudaGetDriverEntryPointByVersion(name, function, version, cudaEnableDefault, found);
 }
 #else  // Older runtimes return the version of their headers, which is 12 as well.
-cudaError_t look_up(const char* name, void** function, cudaDriverEntryPointQueryResult* found) {
+cudaError_t look_up(const char* name, void** function, unsigned, cudaDriverEntryPointQueryResult* found) {
   static_assert(CUDART_VERSION >= kAsOf);
   return cudaGetDriverEntryPoint(name, function, cudaEnableDefault, found);
 }
 #endif
 
+template <unsigned kVersion = kAsOf>
 void* find_in_driver(const char* name) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
-  if (look_up(name, &function, &found) != cudaSuccess) cudaGetLastError();
+  if (look_up(name, &function, kVersion, &found) != cudaSuccess) cudaGetLastError();
   return found == cudaDriverEntryPointSuccess ? function : nullptr;
 }
 
@@ -72,7 +74,7 @@ Status driver_status(CUresult result, const char* function) {
 
 const Driver& driver() {
   static_assert(std::is_trivially_destructible_v<Driver>);
-  static const Driver found = {.find = find_in_driver};
+  static const Driver found = {.find = find_in_driver, .find_of_12_1 = find_in_driver<kMulticastAsOf>};
   return found;
 }
 

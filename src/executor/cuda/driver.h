@@ -45,6 +45,7 @@ class DriverFunction<CUresult(Parameters...)> {
 // All driver functions used. Trivially destructible, because threads may outlive static objects.
 struct Driver {
   void* (*find)(const char* name);
+  void* (*find_of_12_1)(const char* name) = find;  // For functions that version 12.1 has introduced.
 
   // Contexts and the calling thread.
   DriverFunction<decltype(cuCtxGetCurrent)> get_context{"cuCtxGetCurrent", find};
@@ -69,6 +70,13 @@ struct Driver {
   DriverFunction<decltype(cuMemGetAddressRange)> address_range{"cuMemGetAddressRange", find};
   DriverFunction<decltype(cuMemGetHandleForAddressRange)> range_handle{"cuMemGetHandleForAddressRange", find};
 
+  // Multicast objects (multicast.h).
+  DriverFunction<decltype(cuMulticastCreate)> create_multicast{"cuMulticastCreate", find_of_12_1};
+  DriverFunction<decltype(cuMulticastAddDevice)> add_to_multicast{"cuMulticastAddDevice", find_of_12_1};
+  DriverFunction<decltype(cuMulticastBindMem)> bind{"cuMulticastBindMem", find_of_12_1};
+  DriverFunction<decltype(cuMulticastUnbind)> unbind{"cuMulticastUnbind", find_of_12_1};
+  DriverFunction<decltype(cuMulticastGetGranularity)> multicast_granularity{"cuMulticastGetGranularity", find_of_12_1};
+
   // Stream memory operations: write and wait for a word.
   DriverFunction<decltype(cuStreamWriteValue32)> write_word{"cuStreamWriteValue32", find};
   DriverFunction<decltype(cuStreamWaitValue32)> await_word{"cuStreamWaitValue32", find};
@@ -81,6 +89,10 @@ struct Driver {
     return attribute.known() && granularity.known() && create_memory.known() && release_memory.known() &&
            reserve_addresses.known() && free_addresses.known() && map.known() && unmap.known() && set_access.known() &&
            to_file.known() && from_file.known();
+  }
+  bool has_multicast() const {
+    return has_virtual_memory() && create_multicast.known() && add_to_multicast.known() && bind.known() &&
+           unbind.known() && multicast_granularity.known();
   }
 };
 

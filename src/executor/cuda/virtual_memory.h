@@ -29,6 +29,8 @@ class VirtualMemory {
 
   std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
   Result<File> file() const;
+  unsigned long long handle() const { return handle_; }
+  std::size_t bytes() const { return bytes_; }  // Rounded up.
 
  private:
   Status map(int ordinal);

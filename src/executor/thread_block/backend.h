@@ -145,7 +145,8 @@ class ThreadBlockBackend {
             .source_count = sources,
             .target_count = targets,
             .count = count,
-            .complete = kind == Fold::complete};
+            .complete = kind == Fold::complete,
+            .by_switches = kind == Fold::by_switches};
   }
 
  private:

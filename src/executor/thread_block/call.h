@@ -61,7 +61,8 @@ struct AddressExchange {
   std::uint32_t* remote_accesses =
       nullptr;                            // [channel]: nonzero while this rank's thread block may access peers' memory.
   const std::uint32_t* failed = nullptr;  // Nonzero: peers' memory must not be accessed any more.
-  std::byte* const* scratch = nullptr;    // [rank]; outlives all kernels of all ranks.
+  // [rank], then the multicast address or null; outlives all kernels of all ranks.
+  std::byte* const* scratch = nullptr;
 };
 static_assert(sizeof(AddressExchange) == 48);
 

@@ -25,7 +25,8 @@ struct ChannelLayout {
     const std::uint32_t widest = image.widest + 1;
     states = take(image.lane_count, sizeof(LaneState));  // First; see Channel::load_lanes().
     lanes = take(image.lane_count, sizeof(LaneState*));
-    peers = take((image.accesses_peers | image.accesses_scratch) != 0 ? image.ranks : 0, sizeof(RankBuffers));
+    peers = take((image.accesses_peers | image.accesses_scratch) != 0 ? image.ranks + image.by_switches : 0,
+                 sizeof(RankBuffers));
     pointers = take(2 * widest, sizeof(std::byte*));
     sources = take(widest, sizeof(std::byte*));
     targets = take(widest, sizeof(std::byte*));
@@ -137,7 +138,7 @@ class Channel {
       memory[i].base = base(image, layout, number(memory[i].base));
       memory[i].operand = operands + number(memory[i].operand);
     }
-    for (std::uint32_t i = first; i < image.ranks && image.accesses_scratch != 0; i += step)
+    for (std::uint32_t i = first; i < image.ranks + image.by_switches && image.accesses_scratch != 0; i += step)
       at<RankBuffers>(layout.peers)[i].scratch = call_.exchange->scratch[i];
     if (first != 0) return;
     image.task = with_scalar(call_.task);

@@ -61,6 +61,7 @@ struct DeviceTraits {
   // Passed to NICs; see DeviceRegion.
   MemoryKind memory = MemoryKind::cuda;
   bool orders_writes = false;
+  bool multicast = false;  // Multicast objects, and plans that access scratch of all ranks by switches.
 };
 
 // Host memory mapped by the device.
@@ -68,6 +69,14 @@ struct HostMemory {
   std::byte* host = nullptr;
   std::byte* device = nullptr;  // Address of the same memory on the device.
   std::size_t bytes = 0;        // For internal use by the device.
+};
+
+// A multicast object of a rank and its peers. Destroyed when no thread block uses the multicast address any more.
+class DeviceMulticast {
+ public:
+  virtual ~DeviceMulticast() = default;
+  // Returns the file by which other ranks open the object.
+  virtual Result<File> file() const = 0;
 };
 
 // A mark in a stream. Not thread-safe, except that several threads may call hold().
@@ -159,6 +168,12 @@ class Device {
   virtual Result<std::byte*> open(const DeviceShare& share, const File& file) = 0;
   virtual void close(std::byte* memory) = 0;
 
+  // Multicast objects, in these steps: one rank creates the object for an allocation of allocate_shared() on each of
+  // `devices`; the others open it; then each binds its allocation. bind() returns the multicast address.
+  virtual Result<std::unique_ptr<DeviceMulticast>> create_multicast(std::byte* memory, std::uint32_t devices);
+  virtual Result<std::unique_ptr<DeviceMulticast>> open_multicast(std::byte* memory, const File& file);
+  virtual Result<std::byte*> bind(DeviceMulticast& object, std::byte* memory);
+
   virtual Result<std::unique_ptr<DeviceEvent>> make_event() = 0;
   virtual Result<std::unique_ptr<DeviceTimer>> make_timer() = 0;
   // Identifies the capture that the stream belongs to; 0: not capturing.
@@ -187,6 +202,16 @@ class Device {
   virtual Result<DeviceStream> make_queue() = 0;
   virtual void drop_queue(DeviceStream queue) = 0;  // Call after its work is done.
 };
+
+inline Result<std::unique_ptr<DeviceMulticast>> Device::create_multicast(std::byte*, std::uint32_t) {
+  return unsupported(traits().name + " has no multicast objects");
+}
+inline Result<std::unique_ptr<DeviceMulticast>> Device::open_multicast(std::byte*, const File&) {
+  return create_multicast(nullptr, 0);
+}
+inline Result<std::byte*> Device::bind(DeviceMulticast&, std::byte*) {
+  return unsupported(traits().name + " has no multicast objects");
+}
 
 inline constexpr int kCurrentDevice = -1;
 

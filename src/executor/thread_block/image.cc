@@ -119,6 +119,8 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   image.accesses_scratch = std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
     return operand.space == Space::scratch && operand.reserved != 0;
   });
+  image.by_switches = std::any_of(operands.begin(), operands.end(),
+                                  [&](const Operand& operand) { return operand.is_memory() && operand.peer == ranks; });
   image.peer_input_bytes = bytes_of_peers(operands, Space::input, program.units, launch);
   image.peer_output_bytes = bytes_of_peers(operands, Space::output, program.units, launch);
   const Straight view = straight.view();

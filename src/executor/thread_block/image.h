@@ -29,8 +29,8 @@ struct Image {
   std::uint32_t stop = 0;  // In a thread block's copy: nonzero after a thread has decided to stop.
   // [lane]: for a lane that sends LL messages, one on which the same peer sends some, else kNoAnswer.
   std::uint32_t answers = 0;
-  std::uint32_t accesses_scratch = 0;  // 1: accesses peers' scratch.
-  std::uint32_t reserved = 0;
+  std::uint32_t accesses_scratch = 0;  // 1: accesses peers' scratch, one by one or by switches.
+  std::uint32_t by_switches = 0;       // 1: accesses scratch of all ranks at its multicast address.
   // Bytes of each peer's buffers up to the last unit that a step accesses.
   std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
   FoldTask task;  // In a thread block's copy: the task of the call, with its scalar.

@@ -1,0 +1,27 @@
+// Multicast objects of a CudaDevice.
+#include "src/executor/cuda/cuda_device.h"
+#include "src/executor/cuda/multicast.h"
+
+namespace tutti {
+
+Result<std::unique_ptr<DeviceMulticast>> CudaDevice::create_multicast(std::byte* memory, std::uint32_t devices) {
+  const OnDevice here(ordinal_);
+  return memory_.with_shared(memory, [&](const VirtualMemory& shared) -> Result<std::unique_ptr<DeviceMulticast>> {
+    return std::unique_ptr<DeviceMulticast>(TUTTI_TRY(Multicast::create(ordinal_, shared.bytes(), devices)));
+  });
+}
+
+Result<std::unique_ptr<DeviceMulticast>> CudaDevice::open_multicast(std::byte* memory, const File& file) {
+  const OnDevice here(ordinal_);
+  return memory_.with_shared(memory, [&](const VirtualMemory& shared) -> Result<std::unique_ptr<DeviceMulticast>> {
+    return std::unique_ptr<DeviceMulticast>(TUTTI_TRY(Multicast::open(ordinal_, shared.bytes(), file)));
+  });
+}
+
+Result<std::byte*> CudaDevice::bind(DeviceMulticast& object, std::byte* memory) {
+  const OnDevice here(ordinal_);
+  return memory_.with_shared(memory,
+                             [&](const VirtualMemory& shared) { return static_cast<Multicast&>(object).bind(shared); });
+}
+
+}  // namespace tutti
