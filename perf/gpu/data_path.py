@@ -114,6 +114,11 @@ def main():
         times += [switched_in_place(size, rate) for rate in (SWITCH_OF_NCCL, SWITCH)]
         print(f"{name_of(size):8}", *(f"{busbw(size, us):5.0f}" for us in times))
 
+    print("\nstaged NVLS, 24 x 1: copies of one unit after the other (now), and at once")
+    for size in (MIB, 16 * MIB, 256 * MIB, 4 * GIB):
+        times = [staged(size, SWITCHED, rate, 24, 1, copies) for copies in (2 * RANKS, 2) for rate in (SWITCH_OF_NCCL, SWITCH)]
+        print(f"{name_of(size):8}", *(f"{busbw(size, us):5.0f}" for us in times))
+
     print("\nlatency")
     for size in (8, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB):
         print(f"{name_of(size):8} {small_planned(size):5.1f}")

@@ -50,14 +50,19 @@ struct Query {
   std::uint32_t lane_channels = 24;
   std::uint32_t orders = 1;
   StagingRing ring = {};
+  // Devices: switches add the elements of this call in the staging ring, and multicast the sums.
+  bool switches_add = false;
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
   const Machine* machine = nullptr;               // Cost model of the machine; null: a typical one.
 };
+
+inline constexpr std::string_view kSwitchStaged = "switch_staged";
 
 struct Choice {
   std::string_view algorithm;  // Name in the catalogue.
   bool mapped = false;         // Accesses peers' buffers.
   bool staged = false;         // Accesses peers' scratch, in the staging ring.
+  bool by_switches = false;    // Switches add and multicast. Otherwise a rank loads from and stores to each other.
   CompressionFormat compression = CompressionFormat::none;
   Protocol protocol = Protocol::simple;
   std::uint64_t chunk_bytes = 0;  // Maximum message size.

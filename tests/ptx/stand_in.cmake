@@ -10,6 +10,12 @@ tutti_tests(ptx_runtime_kernels_tests runtime_kernels_test.cc runtime_races_test
             LINKS tutti_ptx_runtime_kernels bootstrap_processes
             LABELS ptx)
 tutti_test(launch_attributes_test.cc LINKS tutti_device CUDA::cudart_static bootstrap_processes LABELS ptx)
+# The stand-in for NVML reports NVSwitches, which staging rings need.
+tutti_test(switches_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx nvls)
+get_property(nvml GLOBAL PROPERTY TUTTI_PTX_NVML_FOLDER)
+tutti_test_environment(ptx.switches LD_LIBRARY_PATH=${nvml})
+tutti_test_again(ptx.switches_deterministic OF ptx.switches LABELS ptx nvls ARGUMENTS --gtest_filter=*UnlessDeterministic*
+                 ENVIRONMENT TUTTI_DETERMINISTIC=1 LD_LIBRARY_PATH=${nvml})
 if(TUTTI_HAS_NCCL)
   tutti_test(runtime_exit_test.cc LINKS tutti_ptx_runtime_kernels tutti_nccl LABELS ptx)
   use_nccl_header(ptx_runtime_exit_test)

@@ -128,6 +128,27 @@ TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
   }
 }
 
+// A request without such switches runs the same plan with loads and stores.
+TEST(Candidates, IncludeSwitches_WhereTheyAdd) {
+  Query query = query_on(Collective::all_reduce, 1 << 20);
+  query.ring = {.channels = 16, .positions = 4};
+  const Algorithm& algorithm = *find(Collective::all_reduce, "switch_staged");
+  EXPECT_EQ(ruled_out(query, algorithm, Protocol::simple), "needs NVSwitches that add the type of these elements");
+  query.switches_add = true;
+  EXPECT_EQ(ruled_out(query, algorithm, Protocol::simple), "");
+  for (const bool add : {false, true}) {
+    query.switches_add = add;
+    query.algorithm = "";
+    EXPECT_FALSE(choose(query).value().by_switches) << "by default, lanes are predicted to be faster";
+    query.algorithm = kSwitchStaged;
+    const Choice choice = choose(query).value();
+    EXPECT_EQ(choice.algorithm, kSwitchStaged);
+    EXPECT_TRUE(choice.staged);
+    EXPECT_EQ(choice.by_switches, add);
+    EXPECT_EQ(ruled_out(query, algorithm, Protocol::simple), "");
+  }
+}
+
 TEST(Candidates, ExcludeStaging_OnHostMemory) {
   Query query = query_on(Collective::all_reduce, 1 << 20);
   query.thread_blocks = 0;

@@ -105,7 +105,7 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
 Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& programs, const Launch& given,
                                          Execution execution, PreparedDeviceCall& prepared) {
   Launch launch = given;
-  std::vector<RankBuffers> peers(ranks_);  // Only their addresses matter.
+  std::vector<RankBuffers> peers(ranks_ + 1);  // Only their addresses matter.
   launch.peers = peers.data();
   // Only lanes with LL or LL128 are received in words, at most one slot at a time.
   const std::size_t stage_bytes =

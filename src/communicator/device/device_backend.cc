@@ -56,7 +56,7 @@ Status DeviceBackend::set_up_device() {
   const std::size_t writers = peers_.writers_in_process();
   std::size_t reserved = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
                                                 : std::min(writers * peers_.lanes().lanes_bytes(), kMaxInProcess);
-  if (!peers_.has_other_processes()) reserved += peers_.ring().bytes();
+  if (own_memory().exported_lanes() == nullptr) reserved += peers_.ring().bytes();
   if (preparer_.autotuning() != nullptr) reserved += kAutotunersBytes;
   if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));

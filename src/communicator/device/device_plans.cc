@@ -97,7 +97,7 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
   for (LaneUse& use : uses)
     if (!order.order.empty()) use.peer = order.order[use.peer];
   Plan mine = mapped_plan(order, connected.key.problem, proved.plans[self]);
-  expand_all_ranks(mine);
+  if (!connected.key.by_switches) expand_all_ranks(mine);
   SlotLimits& limits = connected.limits;
   limits.units = mine.shape.units;
   limits.longest_units = std::max(longest_message(proved.plans), limits.longest_units);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <string>
 
+#include "src/base/config.h"
 #include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/call/forced.h"
 #include "src/communicator/planning/lane_specs.h"
+#include "src/executor/numeric_reduce.h"
 
 namespace tutti {
 namespace {
@@ -142,6 +144,8 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .lane_channels = peers_.lanes().channels,
                .orders = static_cast<std::uint32_t>(rings_.each.size()),
                .ring = peers_.ring(),
+               .switches_add = peers_.multicast_ring() != nullptr && switches_add(call.type, call.reduction) &&
+                               !config().deterministic,
                .catalogue = catalogue(problem.collective),
                .machine = &machine_};
 }

@@ -29,7 +29,8 @@ Result<const AddressExchange*> DeviceWindows::make_exchange(const KernelReports&
   RankDeviceMemory& own = peers_.own_memory();
   const Rank ranks = peers_.ranks();
   std::vector<AddressRecord*> records;
-  std::vector<std::byte*> rings(ranks);
+  std::vector<std::byte*> rings(ranks + 1);
+  rings[ranks] = peers_.multicast_ring();
   for (Rank rank = 0; rank < ranks; ++rank) {
     records.push_back(TUTTI_TRY(peers_.records(rank)));
     if (peers_.ring().channels > 0) rings[rank] = TUTTI_TRY(peers_.ring(rank));

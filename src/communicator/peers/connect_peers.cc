@@ -41,7 +41,7 @@ struct PeerSet::PeerInfo {
   ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
   Rank driver = 0;                                         // First of the ranks that its thread drives.
   LaneLimit lanes = LaneLimit::large;                      // small: its process has large lanes on the device already.
-  std::uint32_t reserved = 0;
+  std::uint32_t multicast = 0;                             // 1: its device has multicast objects.
 
   bool is_here() const { return process == number_of_process(); }
   // True if the two ranks use their device in time slices.
@@ -68,6 +68,7 @@ Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<Communicator*>& 
   TUTTI_CHECK_OK(find_routes(members, set, infos));
   if (set.front().routes_.host_pairs() > 0) TUTTI_CHECK_OK(share_host_memory(members, set));
   if (set.front().network()) TUTTI_CHECK_OK(open_remote_lanes(members, set));
+  if (set.front().wants_multicast_ && set.front().ring().channels > 0) TUTTI_CHECK_OK(bind_multicast(members, set));
   return set;
 }
 
@@ -83,6 +84,7 @@ PeerSet::PeerInfo PeerSet::describe_self() {
   if (RankDeviceMemory::has_large_lanes(info.device)) info.lanes = LaneLimit::small;
   info.thread_blocks = own_memory().device().traits().thread_blocks;
   info.sharing = own_memory().device().traits().sharing;
+  info.multicast = own_memory().device().traits().multicast ? 1 : 0;
   return info;
 }
 
@@ -100,10 +102,17 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   const LaneBudget budget =
       budget_for(peers_in(set.front().hosts_), mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
   const bool one_host = members.front()->on_one_host();
+  std::set<DeviceIdentity> devices;
+  for (const PeerInfo& info : infos)
+    if (info.multicast != 0) devices.insert(info.device);
+  for (PeerSet& each : set) each.wants_multicast_ = one_host && infos.size() > 1 && devices.size() == infos.size();
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); })) {
     for (PeerSet& each : set) {
       if (further) each.budget_ = {.slots = budget.slots, .channels = budget.channels};
       each.budget_.ring = budget.ring;
+      File file;  // No other process opens the ring.
+      // Without this memory, the object will lack a device.
+      if (each.wants_multicast_) (void)each.own_memory().allocate_exported_lanes(0, file, budget.ring.bytes());
     }
     return {};
   }

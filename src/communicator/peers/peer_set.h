@@ -81,6 +81,9 @@ class PeerSet {
   // The staging ring that each rank has; none unless NVLink connects all ranks, or they share GPUs. Ranks on one device
   // access buffers instead. The same on all ranks.
   StagingRing ring() const { return all_on_nvlink_ && !one_device_ && !network() ? budget_.ring : StagingRing(); }
+  // Address of all staging rings together, for switches that add and multicast; null if there is none. Null on all
+  // ranks or on none.
+  std::byte* multicast_ring() const { return multicast_ring_; }
   // Number that the ranks of one communicator in this process have in common.
   std::uint64_t process_group_id() const { return process_group_id_; }
 
@@ -109,6 +112,7 @@ class PeerSet {
   static Status find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& all);
   static Status share_host_memory(const std::vector<Communicator*>& members, Set& set);
   static Status open_remote_lanes(const std::vector<Communicator*>& members, Set& set);
+  static Status bind_multicast(const std::vector<Communicator*>& members, Set& set);
 
   // Returns the information about this rank for its peers.
   PeerInfo describe_self();
@@ -141,6 +145,8 @@ class PeerSet {
   std::vector<Rank> other_processes_;                       // Ranks of this host in other processes.
   bool one_device_ = false, time_sliced_ = false, own_process_ = false, shares_device_ = false;
   bool all_on_nvlink_ = false;
+  bool wants_multicast_ = false;  // All ranks are on one host, on devices of their own with multicast objects.
+  std::byte* multicast_ring_ = nullptr;
   std::uint32_t thread_blocks_ = 0;
   LaneBudget budget_;
   std::uint64_t process_group_id_ = 0;

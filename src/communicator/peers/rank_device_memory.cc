@@ -75,10 +75,12 @@ RankDeviceMemory::~RankDeviceMemory() {
 void RankDeviceMemory::retain_exported_lanes() {
   const std::lock_guard lock(mutex_);
   if (exported_ != nullptr) device_->set_aside(std::exchange(exported_, nullptr));
+  (void)multicast_.release();  // Calls of peers may store at the multicast address, too.
 }
 
 void RankDeviceMemory::free_exported_lanes() {
   const std::lock_guard lock(mutex_);
+  multicast_.reset();
   if (exported_ != nullptr) device_->recycle(std::exchange(exported_, nullptr));
   if (exported_bytes_ != 0) records_ = nullptr, ring_ = nullptr;  // They were behind the exported lanes.
   exported_bytes_ = 0;
@@ -93,6 +95,12 @@ Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes,
   records_ = reinterpret_cast<AddressRecord*>(exported_ + bytes);
   if (ring_bytes > 0) ring_ = exported_ + bytes + kRecordsBytes;
   return device_->share_of(exported_, exported_bytes_, file);
+}
+
+std::byte* RankDeviceMemory::keep_multicast(std::unique_ptr<DeviceMulticast> object, std::byte* address) {
+  const std::lock_guard lock(mutex_);
+  multicast_ = std::move(object);
+  return address + (ring_ - exported_);
 }
 
 Result<LanePair> RankDeviceMemory::lane(const LaneSpec& spec) {

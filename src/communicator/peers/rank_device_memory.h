@@ -50,6 +50,9 @@ class RankDeviceMemory {
   // them; see Device::share_of().
   Result<DeviceShare> allocate_exported_lanes(std::size_t bytes, File& file, std::size_t ring_bytes = 0);
   std::byte* exported_lanes() const { return exported_; }
+  // Keeps a multicast object to which the exported lanes are bound, as long as these. Returns the multicast address of
+  // the staging ring.
+  std::byte* keep_multicast(std::unique_ptr<DeviceMulticast> object, std::byte* address);
   // Keeps the exported lanes allocated after a failure: calls of peers that begin later may still write to them.
   void retain_exported_lanes();
   // Frees the exported lanes. No peer may have them open, or open them later.
@@ -91,6 +94,7 @@ class RankDeviceMemory {
   std::byte* ring_ = nullptr;
   std::byte* exported_ = nullptr;
   std::size_t exported_bytes_ = 0;
+  std::unique_ptr<DeviceMulticast> multicast_;
 };
 
 }  // namespace tutti

@@ -129,7 +129,7 @@ Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen
   const bool copies_input = in_place && (apart || !algorithm->supports(problem));
   if (copies_input) problem.in_place = false;
   const bool pipelined = choice.staged || message_bytes(chosen.query, choice.compression) > choice.chunk_bytes;
-  return PlannedCall{.key = {problem, algorithm, choice.protocol, pipelined, choice.compression},
+  return PlannedCall{.key = {problem, algorithm, choice.protocol, pipelined, choice.compression, choice.by_switches},
                      .in_place = in_place,
                      .copies_input = copies_input,
                      .has_residual = has_residual};

@@ -17,6 +17,7 @@ struct PlanKey {
   Protocol protocol;
   bool pipelined;  // Chunks may overlap. The order of steps, and therefore the form of lanes, depends on it.
   CompressionFormat compression = CompressionFormat::none;
+  bool by_switches = false;
   bool operator==(const PlanKey&) const = default;
 };
 

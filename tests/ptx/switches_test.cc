@@ -1,0 +1,220 @@
+// Sums by switches: ranks on devices whose rings are bound to a multicast object, and ranks that fall back.
+#include <cuda_runtime.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <barrier>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+#include "src/base/numeric.h"
+#include "tests/bootstrap/processes.h"
+#include "tests/communicator/device/device_processes.h"
+
+namespace tutti::test {
+namespace {
+
+// A call of a rank, with small integers as elements, whose sums are exact in all types.
+struct SwitchCall {
+  DataType type = DataType::float32;
+  Reduction reduction = Reduction::sum;
+  std::uint64_t count = 0;
+};
+
+std::uint32_t term(Rank rank, std::uint64_t i) { return static_cast<std::uint32_t>((rank * 5 + i * 3 + i / 7) % 9); }
+
+void put(DataType type, std::byte* at, double value) {
+  const auto store = [&](auto bits) { std::memcpy(at, &bits, sizeof bits); };
+  switch (type) {
+    case DataType::float16:
+      return store(static_cast<std::uint16_t>(narrow<Float16, std::uint32_t>(static_cast<float>(value))));
+    case DataType::bfloat16:
+      return store(static_cast<std::uint16_t>(narrow<BFloat16, std::uint32_t>(static_cast<float>(value))));
+    case DataType::float64: return store(value);
+    case DataType::int32: return store(static_cast<std::int32_t>(value));
+    default: return store(static_cast<float>(value));
+  }
+}
+
+// A rank, its device, and where it meets the other threads: memory is allocated before any rank calls, since an
+// allocation may wait for kernels that wait for this rank.
+struct Member {
+  DeviceRanks& own;
+  Rank rank, ranks;
+  std::barrier<>& meet;
+};
+
+// Returns "right", or an error.
+std::string run_call(const Member& member, const SwitchCall& shape, const char* algorithm) {
+  const auto& [own, rank, ranks, meet] = member;
+  const std::size_t bytes = size_of(shape.type);
+  auto* input = own.take<std::byte>(shape.count * bytes);
+  auto* output = own.take<std::byte>(shape.count * bytes);
+  std::vector<std::byte> wanted(shape.count * bytes);
+  for (std::uint64_t i = 0; i < shape.count; ++i) {
+    double sum = 0;
+    for (Rank each = 0; each < ranks; ++each) sum += term(each, i);
+    put(shape.type, input + i * bytes, term(rank, i));
+    put(shape.type, wanted.data() + i * bytes, shape.reduction == Reduction::avg ? sum / ranks : sum);
+  }
+  meet.arrive_and_wait();
+  Call call = call_of(Collective::all_reduce, shape.type, shape.count, input, output);
+  call.reduction = shape.reduction;
+  DeviceCall made = own.call(0, call);
+  made.options.algorithm = algorithm;
+  made.options.timeout_ms = 500'000;
+  made.options.force();
+  const Status status = enqueue({&made, 1});
+  if (!status.ok()) return status.message();
+  own.synchronize();
+  if (std::memcmp(output, wanted.data(), wanted.size()) != 0)
+    return std::string("wrong ") + name(shape.type) + " of " + std::to_string(shape.count);
+  const std::string ran = own[0].last_run().algorithm;
+  return *algorithm == 0 || ran == algorithm ? "right" : "ran " + ran;
+}
+
+using Work = std::function<std::string(const Member& member)>;
+
+// Runs `work` in a child with a device and a thread per rank. Returns "right" or the first error, and a warning that
+// switches are not used.
+std::string run_ranks(Rank ranks, const char* multicast, const Work& work) {
+  Processes processes;
+  processes.start([&]() -> std::string {
+    ::setenv("TUTTI_PTX_DEVICES", std::to_string(ranks).c_str(), 1);
+    ::setenv("TUTTI_PTX_MULTICAST", multicast, 1);
+    testing::internal::CaptureStderr();
+    CommunicatorOptions options;
+    options.force();
+    auto members = std::move(Communicator::create_all(ranks, options)).value();
+    std::vector<std::string> results(ranks);
+    std::barrier<> meet(ranks);
+    std::vector<std::thread> threads;
+    for (Rank rank = 0; rank < ranks; ++rank) {
+      threads.emplace_back([&, rank] {
+        cudaSetDevice(static_cast<int>(rank));
+        const auto rig = cuda_rig();
+        Communicators mine;
+        mine.push_back(std::move(members[rank]));
+        DeviceRanks own(*rig, std::move(mine));
+        results[rank] = work({own, rank, ranks, meet});
+        meet.arrive_and_drop();
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const std::string log = testing::internal::GetCapturedStderr();
+    for (const std::string& result : results)
+      if (result != "right") return result + ": " + log;
+    const std::size_t sentence = log.find("sums do not use");
+    return "right" + (sentence == std::string::npos ? "" : ": " + log.substr(sentence));
+  });
+  return processes.report(0);
+}
+
+bool has_multicast(DeviceRanks& own) { return own.backend(0).peers().multicast_ring() != nullptr; }
+
+std::string run_calls(const Member& member, std::span<const SwitchCall> calls) {
+  for (const SwitchCall& call : calls) {
+    const std::string result = run_call(member, call, "switch_staged");
+    if (result != "right") return result;
+  }
+  return "right";
+}
+
+TEST(Switches, AddAllTypes) {
+  constexpr SwitchCall kCalls[] = {{DataType::float32, Reduction::sum, 1},
+                                   {DataType::float32, Reduction::sum, 3001},
+                                   {DataType::float16, Reduction::sum, 1003},
+                                   {DataType::bfloat16, Reduction::sum, 1005},
+                                   {DataType::float64, Reduction::sum, 1007},
+                                   {DataType::bfloat16, Reduction::avg, 333},
+                                   {DataType::float32, Reduction::avg, 1002},
+                                   {DataType::float64, Reduction::avg, 501},
+                                   // Other types and reductions use the same plan without switches.
+                                   {DataType::int32, Reduction::sum, 1001},
+                                   {DataType::float16, Reduction::avg, 100}};
+  for (const Rank ranks : {2U, 4U, 8U}) {
+    EXPECT_EQ(run_ranks(ranks, "all",
+                        [&](const Member& member) -> std::string {
+                          if (!has_multicast(member.own)) return "no multicast object";
+                          return run_calls(member, kCalls);
+                        }),
+              "right");
+  }
+}
+
+// Chunks go round the ring, on one channel and on several.
+TEST(Switches, ReuseTheRing) {
+  EXPECT_EQ(run_ranks(3, "all",
+                      [](const Member& member) -> std::string {
+                        constexpr SwitchCall kCalls[] = {{DataType::bfloat16, Reduction::sum, 400'001},
+                                                         {DataType::float32, Reduction::sum, 5}};
+                        return run_calls(member, kCalls);
+                      }),
+            "right");
+}
+
+// All ranks fall back together. The log has one sentence with the rank and the error of the driver.
+TEST(Switches, AreNotUsed_WhenOneRankCannotBind) {
+  constexpr SwitchCall kCalls[] = {{DataType::float32, Reduction::sum, 3001}};
+  const auto work = [&](const Member& member) -> std::string {
+    return has_multicast(member.own) ? "has a multicast object" : run_calls(member, kCalls);
+  };
+  const std::string log = run_ranks(4, "last_fails", work);
+  const std::string sentence =
+      "right: sums do not use the switches between the GPUs, because of rank 3: cuMulticastBindMem: ";
+  EXPECT_EQ(log.substr(0, sentence.size()), sentence);
+  EXPECT_EQ(log.find("sums do not use", sentence.size()), std::string::npos) << log;
+  EXPECT_EQ(run_ranks(4, "but_last", work), "right");
+  EXPECT_EQ(run_ranks(2, "none", work), "right");
+}
+
+// 1e8 + 1 - 1e8 is 0 in the order of ranks, and 1 in another one. All ranks have the same bits in any case. ctest runs
+// this test with TUTTI_DETERMINISTIC=1, too.
+TEST(Switches, AddInAnyOrder_UnlessDeterministic) {
+  constexpr std::uint64_t kCount = 2000;
+  std::mutex mutex;
+  std::vector<float> first;
+  const auto work = [&](const Member& member) -> std::string {
+    DeviceRanks& own = member.own;
+    constexpr float kTerms[] = {1e8F, 1, -1e8F};
+    auto* input = own.take<float>(kCount, kTerms[member.rank]);
+    auto* output = own.take<float>(kCount, -1.0F);
+    member.meet.arrive_and_wait();
+    DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, input, output));
+    call.options.algorithm = "switch_staged";
+    call.options.force();
+    const Status status = enqueue({&call, 1});
+    if (!status.ok()) return status.message();
+    own.synchronize();
+    const std::lock_guard lock(mutex);
+    if (first.empty()) first.assign(output, output + kCount);
+    if (!std::equal(first.begin(), first.end(), output)) return "ranks have other bits";
+    const auto ones = std::count(output, output + kCount, 1.0F), zeros = std::count(output, output + kCount, 0.0F);
+    if (ones + zeros != kCount) return "wrong";
+    return (ones == 0) == config().deterministic ? "right" : std::to_string(ones) + " sums have another order";
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+}
+
+TEST(Switches, AddBetweenProcesses) {
+  constexpr Rank kRanks = 2;
+  DeviceProcessGroup processes;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    const auto rig = [=] {
+      ::setenv("TUTTI_PTX_DEVICES", "2", 1);
+      cudaSetDevice(static_cast<int>(rank));
+      return cuda_rig();
+    };
+    processes.start(rig, rank, 1, kRanks, [](DeviceRanks& own, Rank first) -> std::string {
+      constexpr SwitchCall kCalls[] = {{DataType::float32, Reduction::sum, 3001},
+                                       {DataType::bfloat16, Reduction::avg, 77}};
+      std::barrier<> alone(1);
+      return has_multicast(own) ? run_calls({own, first, kRanks, alone}, kCalls) : "no multicast object";
+    });
+  }
+  processes.expect_reports("right");
+}
+
+}  // namespace
+}  // namespace tutti::test
