@@ -42,6 +42,7 @@ struct PendingStore {
   bool is_strong = false;
   bool is_whole = false;        // Volatile: all threads' parts become visible at once.
   bool shown_to_block = false;  // After a barrier.
+  std::uint32_t delay = 0;      // Choices of drain_some() that it survives.
   Scope scope = Scope::block;
   std::uint32_t epoch = 0;
   std::uint32_t fences = 0;         // StoreBuffer::fences at the store.

@@ -116,7 +116,8 @@ void Machine::Thread::advance_clock(bool progress_made, std::uint64_t real_ns) {
       clock += real_now_ns() - now;
     }
     const auto limit_ns = static_cast<std::uint64_t>(options.deadlock_ms) * 1'000'000;
-    const bool tried = idle_phases > kPhasesOfDeadlock;  // The thread may have had no processor for a while.
+    // On a busy machine, threads of the host may have had no processor for a while. Phases then take longer, too.
+    const bool tried = idle_phases > std::max(kPhasesOfDeadlock, static_cast<std::uint32_t>(options.deadlock_ms));
     if (options.deadlock_ms > 0 && tried && now - last_progress_ns > limit_ns) report_deadlock();
   }
   executor.set_clock(clock);

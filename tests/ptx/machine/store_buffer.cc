@@ -7,6 +7,10 @@
 namespace tutti::ptx {
 namespace {
 
+// A relaxed store of a word of 4 bytes may stay pending for milliseconds while its block only waits. Host threads then
+// run in between, also on a machine that is busy. Longer relaxed stores are LL messages, which would take as long.
+constexpr std::uint32_t kMaxDelay = 2048;
+
 bool overlap(const PendingStore& a, const PendingStore& b) { return a.low < b.high && b.low < a.high; }
 
 template <typename F>
@@ -63,6 +67,8 @@ void GlobalMemory::store(Access& access) {
   store->addresses = access.addresses;
   store->data = access.data;
   store->shown_to_block = false;
+  const bool delays = in.order == Order::relaxed && store->bytes == 4 && options_.buffers_stores && random_.one_in(4);
+  store->delay = delays ? random_.below(kMaxDelay) : 0;
   store->views.clear();
   store->low = ~std::uint64_t{0};
   store->high = 0;
@@ -186,6 +192,10 @@ void GlobalMemory::drain_some(Block& block) {
   auto& stores = block.buffer.stores;
   if (stores.empty()) return;
   std::size_t chosen = random_.below(static_cast<std::uint32_t>(stores.size()));
+  if (stores[chosen]->delay > 0 && block.live > 0 && stores.size() <= block.buffer.capacity) {
+    --stores[chosen]->delay;
+    return;
+  }
   for (std::size_t older = 0; older < chosen; ++older) {
     const bool fenced = stores[older]->fences != stores[chosen]->fences;
     if (!fenced && !overlap(*stores[older], *stores[chosen])) continue;
