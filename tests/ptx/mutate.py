@@ -3,13 +3,14 @@
 Each test runs once unchanged, which lists the mutants that it executes. Then the tests run with each mutant, for each
 seed, until one fails. docs/design/ptx-machine.md explains the mutants that no test finds.
 
-Exit status: 0; 1 if too few mutants are found, or one lacks an explanation; 2 for a wrong option or a test that fails
-unchanged. Only runs with all tests need explanations.
+Exit status: 0; 1 if too few mutants are found, one lacks an explanation, or an explanation has no mutant; 2 for a wrong
+option or a test that fails unchanged. Only runs with all tests need explanations.
 """
 
 import argparse
 import concurrent.futures
 import fnmatch
+import glob
 import os
 import re
 import subprocess
@@ -107,18 +108,35 @@ def explanations():
     rows = []
     for line in open(EXPLANATIONS):
         cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
-        if len(cells) == 3 and re.match(r"\S+[:#]\d+", cells[1]):
+        if len(cells) == 3 and re.match(r"\S+(: |#\d)", cells[1]):
             rows.append(cells)
     return rows
+
+
+def is_at(position, wanted):
+    """Whether a position `file:line` is the wanted one, which may be `file: part of the line`."""
+    name, line = position.split(":")
+    wanted_name, _, text = wanted.partition(": ")
+    if not text or name != wanted_name:
+        return position == wanted
+    files = glob.glob(os.path.join(ROOT, "src/**", name), recursive=True)
+    return any(text in "".join(open(file).readlines()[int(line) - 1:int(line)]) for file in files)
+
+
+def applies(row, mutant):
+    """Whether the row names the mutant, or its positions are adjacent positions of the mutant."""
+    kind, place, _ = row
+    if "#" in place or kind != mutant.kind:
+        return kind == mutant.kind and place == mutant.name
+    wanted, positions = place.split(" < "), mutant.place.split(" < ")
+    starts = range(len(positions) - len(wanted) + 1)
+    return any(all(map(is_at, positions[start:], wanted)) for start in starts)
 
 
 def explain(mutant, rows):
     if mutant.found or not mutant.tests:
         return ""
-    for kind, place, why in rows:
-        if kind == mutant.kind and (mutant.name == place or (mutant.place + " <").startswith(place + " <")):
-            return why
-    return "unexplained"
+    return next((row[2] for row in rows if applies(row, mutant)), "unexplained")
 
 
 def parse_options():
@@ -145,6 +163,10 @@ def main():
     mutants = [mutant for mutant in listed if fnmatch.fnmatch(mutant.name, options.mutants)]
     executed = [mutant for mutant in mutants if mutant.tests][::options.every]
     rows = explanations()
+    for row in rows:
+        if not any(applies(row, mutant) for mutant in listed):
+            print("%s has a row for no mutant: %s" % (EXPLANATIONS, " | ".join(row)), file=sys.stderr)
+            sys.exit(1)
     print("%d mutants, %d of them run; seeds 1 to %d\n" % (len(mutants), len(executed), options.seeds))
     print("| mutant | kind | place | executed by | found | why not |\n|---|---|---|---|---|---|", flush=True)
     for mutant in mutants if options.every == 1 else []:
