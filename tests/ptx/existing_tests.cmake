@@ -1,9 +1,10 @@
 # Existing tests of GPUs, on the stand-in. The label `ptx` has those of CI; `ptx_long` has longer ones.
 
-# tutti_on_stand_in(<test> LABEL label FILTER filter): runs a test of another folder with lazy loading. The default
-# filter selects the kind `cuda` of a test that runs on several kinds of devices. Fails if there is no such test.
+# tutti_on_stand_in(<test> LABEL label FILTER filter SAMPLE n): runs a test of another folder with lazy loading. The default
+# filter selects the kind `cuda` of a test that runs on several kinds of devices. With SAMPLE, loops over cases run one of n.
+# Fails if there is no such test.
 function(tutti_on_stand_in test)
-  cmake_parse_arguments(RUN "" "LABEL;FILTER;NAME" "" ${ARGN})
+  cmake_parse_arguments(RUN "" "LABEL;FILTER;NAME;SAMPLE" "" ${ARGN})
   if(NOT RUN_FILTER)
     set(RUN_FILTER "*/cuda")
   endif()
@@ -17,6 +18,9 @@ function(tutti_on_stand_in test)
   endif()
   tutti_test_again(${RUN_NAME} OF ${test} LABELS ${RUN_LABEL} ARGUMENTS "--gtest_filter=${RUN_FILTER}"
                    ENVIRONMENT CUDA_MODULE_LOADING=LAZY)
+  if(RUN_SAMPLE)
+    tutti_test_environment(${RUN_NAME} TEST_SAMPLE=${RUN_SAMPLE})
+  endif()
   if(RUN_LABEL STREQUAL ptx_long)
     tutti_test_properties(${RUN_NAME} PROPERTIES TIMEOUT 10000)
   endif()
@@ -34,12 +38,16 @@ endforeach()
 tutti_on_stand_in(device.collectives LABEL ptx FILTER */cuda-*MoreShapesThanCached*:*UseLittleMemory*)  # Thousands of calls.
 tutti_on_stand_in(executor.cuda_fold LABEL ptx FILTER */float32:*/bfloat16:*/float8_e4m3)
 tutti_on_stand_in(executor.cuda_interpreter LABEL ptx
-                  FILTER *WithThreeRanks*/all_reduce_ring:*WithThreeRanks*/all_reduce_two_shot_*ed)
+                  FILTER *WithThreeRanks*/all_reduce_ring:*WithThreeRanks*/all_reduce_two_shot_mapped)
+tutti_on_stand_in(executor.cuda_interpreter NAME executor.cuda_staging LABEL ptx SAMPLE 3 FILTER *WithThreeRanks*/*_staged)
+tutti_on_stand_in(executor.cuda_interpreter NAME executor.cuda_small LABEL ptx SAMPLE 3
+                  FILTER *WithThreeRanks*/all_reduce_one_shot:*WithThreeRanks*/all_reduce_two_shot)
 
-# All cases.
-foreach(test executor.cuda_fold executor.cuda_interpreter compression.cuda_codec)
+# All kinds of cases; docs/design/ptx-machine.md lists what they sample.
+foreach(test executor.cuda_fold compression.cuda_codec)
   tutti_on_stand_in(${test} NAME ${test}_all LABEL ptx_long FILTER *)
 endforeach()
+tutti_on_stand_in(executor.cuda_interpreter NAME executor.cuda_interpreter_all LABEL ptx_long FILTER * SAMPLE 11)
 tutti_on_stand_in(device.collectives NAME device.collectives_all LABEL ptx_long)
 foreach(test compression sweep remote_access windows autotuning autotuning_processes)
   tutti_on_stand_in(device.${test} LABEL ptx_long)
@@ -63,4 +71,14 @@ foreach(devices 1 8)
   tutti_test_environment(${name} TUTTI_PTX_DEVICES=${devices})
   tutti_test_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "Out of bounds values : 0 OK")
 endforeach()
+tutti_add_test(NAME perf.all_reduce_staged LABELS ptx
+               COMMAND $<TARGET_FILE:all_reduce_perf> --memory cuda --ranks 3 --algorithm two_shot_staged -b 1K -e 64K -f 8 -n 1 -w 0
+                       -c 1)
+tutti_test_properties(perf.all_reduce_staged PROPERTIES PASS_REGULAR_EXPRESSION
+                      "Out of bounds values : 0 OK.*two_shot_staged 1024 to 65536 B")
 add_dependencies(tutti_on_ptx all_reduce_perf)
+
+# Parts of the data path: staging ring, small messages with LL, graphs.
+tutti_label_tests(staging executor.cuda_staging perf.all_reduce_staged)
+tutti_label_tests(small executor.cuda_small perf.all_reduce_on_1_devices perf.all_reduce_on_8_devices)
+tutti_label_tests(graphs executor.device_graphs device.streams ptx.runtime_graphs)
