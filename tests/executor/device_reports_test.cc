@@ -103,15 +103,20 @@ TEST_P(DeviceReportTest, FollowsNoStore_WhenCallInPeersMemoryBeginsAfterFailure)
   EXPECT_EQ(calls_->report(1).step, 0U) << "the exchange of addresses";
 }
 
-// Lanes are no memory of programs, so a thread block looks for a failure only while it waits.
-TEST_P(DeviceReportTest, FollowsWait_WhenCallOnLanesBeginsAfterFailure) {
-  prepare("one_shot");
-  calls_->fail();
-  BatchCall late = calls_->call(0);
-  late.watch.timeout_ns = 0;
-  ASSERT_TRUE(calls_->launch({late}, a_).ok());
-  expect_done(a_);
-  expect_timeout(1, calls_->report(0));
+// Lanes and staging rings are no memory of programs, so a thread block looks for a failure only while it waits.
+TEST_P(DeviceReportTest, FollowsWait_WhenCallOnLanesOrInRingBeginsAfterFailure) {
+  TestCall staged = test_call_of(2);
+  staged.loop.skew = 1;
+  staged.loop.ring = 2;
+  for (const auto& [algorithm, test_call] : {std::pair("one_shot", test_call_of(2)), {"two_shot_staged", staged}}) {
+    calls_->prepare(of_ranks(2), algorithm, test_call);
+    calls_->fail();
+    BatchCall late = calls_->call(0);
+    late.watch.timeout_ns = 0;
+    ASSERT_TRUE(calls_->launch({late}, a_).ok());
+    expect_done(a_);
+    expect_timeout(1, calls_->report(0));
+  }
 }
 
 // A rank fails while a call begins: the call stops, or the rank sees that the call accesses the memory of peers.

@@ -103,6 +103,7 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
   exchange_[0] = {records.data(), exchange_counts_.data(), windows_.data(),
                   visits_.data(), failed_.data(),          scratch.data()};
   const bool accesses_scratch = reinterpret_cast<const Image*>(image.data())->accesses_scratch != 0;
+  call.accesses_peers = records.empty() ? 0 : 1;
   if (!records.empty() || accesses_scratch) call.exchange = exchange_.data();
   call.rank = plan_.steps.self();
   std::vector<KernelCall> calls(test_call_.operations, call);

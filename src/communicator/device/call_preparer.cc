@@ -138,9 +138,10 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   BatchCall& entry = prepared.entry;
   entry.channels = launch.channels;
   entry.call.image = prepared.memory;
-  entry.call.images = static_cast<std::uint32_t>(programs.size());
+  entry.call.images = static_cast<std::uint16_t>(programs.size());
   entry.call.image_bytes = static_cast<std::uint32_t>(images_bytes / programs.size());
   entry.call.lanes = static_cast<std::uint32_t>(ends.size() / launch.channels);
+  entry.call.accesses_peers = execution.accesses_peers ? 1 : 0;
   if (execution.accesses_peers || accesses_scratch) entry.call.exchange = exchange_;
   entry.call.rank = self_;
   prepared.thread_block_bytes = thread_block_bytes;

@@ -80,7 +80,8 @@ struct KernelCall {
   };
   std::byte* workspace = nullptr;                     // channel_bytes() per channel. Null: shared memory suffices.
   std::uint16_t input_window = 0, output_window = 0;  // Windows of the buffers, or kNotShown.
-  std::uint32_t images = 1;                           // Channel c runs image c % images.
+  std::uint16_t images = 1;                           // Channel c runs image c % images.
+  std::uint16_t accesses_peers = 0;  // 1: the plan accesses peers' buffers; must not begin after a failure.
   RankBuffers self;
   FoldTask task;
   Signature signature;
@@ -89,9 +90,6 @@ struct KernelCall {
   TUTTI_HOST_DEVICE LaneState* const* ends(std::uint32_t channel) const {
     const auto* table = reinterpret_cast<LaneState* const*>(image + std::size_t{images} * image_bytes);
     return table + std::size_t{channel} * lanes;
-  }
-  TUTTI_HOST_DEVICE bool accesses_peers() const {
-    return task.compression == CompressionFormat::none && exchange != nullptr;
   }
 };
 static_assert(sizeof(KernelCall) == 96);

@@ -53,9 +53,9 @@ class Channel {
 
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
-    // Only peers' buffers may be in use for something else after a failure: lanes outlive it. This slow read from host
-    // memory overlaps the copy of the image. With time slicing it was checked before.
-    const bool looks = call_.accesses_peers() && saved_ == nullptr && thread_block_.thread() == 0;
+    // Only peers' buffers may be in use for something else after a failure: lanes and staging rings outlive it. This
+    // slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
+    const bool looks = call_.accesses_peers != 0 && saved_ == nullptr && thread_block_.thread() == 0;
     const bool too_late = looks && thread_block_.too_late();
     load_lanes();
     copy(call_.image + std::size_t{channel_ % call_.images} * call_.image_bytes, memory_, call_.image_bytes);
