@@ -25,7 +25,8 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if (is_staged(algorithm) && query.thread_blocks == 0) return "GPUs only";
   if ((is_mapped(algorithm) || is_staged(algorithm)) && query.compression != CompressionFormat::none)
     return "has no messages to compress";
-  if (is_staged(algorithm) && query.ring.channels == 0) return "needs GPUs of one host that access each other's memory";
+  if (is_staged(algorithm) && query.ring.channels == 0)
+    return "needs 3 or more GPUs of one host that access each other's memory";
   if (algorithm.name() == kSwitchStaged && query.algorithm.empty() && !query.switches_add)
     return "needs NVSwitches that add the type of these elements";
   if (is_mapped(algorithm) && query.network) return "needs buffers that all ranks can access, on one host";

@@ -18,6 +18,9 @@ namespace tutti {
 
 inline constexpr std::string_view kProtocols[] = {"LL", "Simple", "LL128"};
 
+// Slots of a lane between devices of a host.
+inline constexpr std::uint32_t kDeviceLaneSlots = 4;
+
 // Scratch of a rank that all ranks of its host access. Chunks use it in turn.
 struct StagingRing {
   static constexpr std::uint64_t kPositionBytes = 128 * 1024;  // A chunk on one channel.
@@ -49,6 +52,7 @@ struct Query {
   std::uint32_t min_channels = 0, max_channels = 0;  // Bounds without such a request; 0: none.
   std::uint32_t lane_channels = 24;
   std::uint32_t orders = 1;
+  std::uint64_t ll_slot_bytes = 4096;  // Devices: data that a slot of an LL lane holds.
   StagingRing ring = {};
   // Devices: switches add the elements of this call in the staging ring, and multicast the sums.
   bool switches_add = false;

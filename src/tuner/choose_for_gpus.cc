@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxStagedBytes = 1024 * kKiB;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 // Positions of the staging ring from which three stages run with the earliest one first.
 constexpr std::uint32_t kPositionsAhead = 3;
-constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Slot size of LL lanes.
+constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
 constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
@@ -63,7 +63,7 @@ std::uint32_t max_lane_channels(const Query& query) {
 // message fits in one slot, even if it takes twice the predicted time. Steps of several chunks are not joined.
 std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
   if (!query.on_nvlinks || has_root(query.problem.collective)) return kMaxLlBytes;
-  const std::uint64_t slots = max_lane_channels(query) * kLlChunkBytes;
+  const std::uint64_t slots = max_lane_channels(query) * std::min(query.ll_slot_bytes, kLlChunkBytes);
   const std::uint64_t bytes = algorithm == "two_shot" ? slots * query.problem.ranks : algorithm == "direct" ? slots : 0;
   return std::max(bytes, kMaxLlBytes);
 }

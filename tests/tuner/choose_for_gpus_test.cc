@@ -64,6 +64,9 @@ TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
   Query query = query_on(Collective::all_reduce, 256 << 10);
   query.on_nvlinks = true;
   EXPECT_EQ(protocol(query), Protocol::ll);
+  query.ll_slot_bytes = 1024;
+  EXPECT_EQ(protocol(query), Protocol::simple);
+  query.ll_slot_bytes = 1 << 20;
   query.max_channels = 4;
   EXPECT_EQ(protocol(query), Protocol::simple);
   query.channels = 8;
@@ -114,7 +117,7 @@ TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
     for (const Algorithm* algorithm : query.catalogue) {
       if (!std::string_view(algorithm->name()).ends_with("_staged")) continue;
       EXPECT_EQ(ruled_out(query, *algorithm, Protocol::simple),
-                "needs GPUs of one host that access each other's memory");
+                "needs 3 or more GPUs of one host that access each other's memory");
       query.algorithm = algorithm->name();
       for (const std::uint32_t positions : {2U, 3U, 4U}) {
         query.ring = {.channels = 16, .positions = positions};

@@ -8,6 +8,7 @@
 #include "src/communicator/call/forced.h"
 #include "src/communicator/planning/lane_specs.h"
 #include "src/executor/numeric_reduce.h"
+#include "src/executor/thread_block/ll_words.h"
 
 namespace tutti {
 namespace {
@@ -143,6 +144,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .max_channels = options.max_channels,
                .lane_channels = peers_.lanes().channels,
                .orders = static_cast<std::uint32_t>(rings_.each.size()),
+               .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
                .ring = peers_.ring(),
                .switches_add = peers_.multicast_ring() != nullptr && switches_add(call.type, call.reduction) &&
                                !config().deterministic,

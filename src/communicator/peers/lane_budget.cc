@@ -27,6 +27,8 @@ constexpr std::array kChoices = {
     SlotChoice{{.simple = 16 * kKiB, .ll = 4 * kKiB}, 1}, SlotChoice{{.simple = 8 * kKiB, .ll = 2 * kKiB}, 1},
     SlotChoice{{.simple = 4 * kKiB, .ll = 1 * kKiB}, 1}};
 
+// With fewer peers, lanes are as fast as the staging ring.
+constexpr Rank kMinRingPeers = 2;
 constexpr StagingRing kLargeRing = {.channels = kMaxLaneChannels, .positions = 4};
 constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};
 
@@ -71,7 +73,7 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit 
     if (budget.channels >= choice.min_channels && room.holds(budget)) break;
   }
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
-  if (!slow && peers.local > 0) budget.ring = limit == LaneLimit::large ? kLargeRing : kSmallRing;
+  if (!slow && peers.local >= kMinRingPeers) budget.ring = limit == LaneLimit::large ? kLargeRing : kSmallRing;
   return budget;
 }
 

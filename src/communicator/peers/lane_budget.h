@@ -20,10 +20,10 @@ inline constexpr std::uint32_t kMaxMessageChannels = 4;
 inline constexpr std::uint32_t kMaxLaneChannels = 24;
 // Maximum with lanes between hosts or in host memory. Their paths are slower than NVLink.
 inline constexpr std::uint32_t kMaxSlowChannels = 8;
-inline constexpr std::uint32_t kSlotsAhead = 4;  // Slots by which loops may run ahead, for every protocol.
+inline constexpr std::uint32_t kSlotsAhead = kDeviceLaneSlots;  // Slots by which loops may run ahead.
 // Slots of a lane of a collective within a host. Its credits arrive at once, so plans run ahead by all of them.
 inline constexpr Slots kLaneSlotsInHost = Slots::several;
-static_assert(1U << slot_shift_of(kLaneSlotsInHost) >= kSlotsAhead);
+static_assert(1U << slot_shift_of(kLaneSlotsInHost) == kDeviceLaneSlots);
 // Maximum lanes from one rank to another that a plan has on each channel.
 inline constexpr std::uint32_t kMaxLaneTags = 2;
 
@@ -38,7 +38,7 @@ struct LaneBudget {
   std::uint32_t channels = kMaxLaneChannels;                // Maximum channels with lanes.
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
-  StagingRing ring = {};  // Each rank has one. A further communicator has a smaller one.
+  StagingRing ring = {};  // Each of 3 ranks or more on a host has one. A further communicator has a smaller one.
 
   // Bytes of all lanes from one rank to another of its host.
   std::size_t lanes_bytes() const;

@@ -31,7 +31,7 @@ void PeerSet::release_all() {
 }
 
 bool PeerSet::has_large_lanes() const {
-  return !one_device_ && peers_in(hosts_).local * budget_.lanes_bytes() > kSmallLaneBytes;
+  return !one_device_ && peers_in(hosts_).local * budget_.lanes_bytes() + budget_.ring.bytes() > kSmallLaneBytes;
 }
 
 std::size_t PeerSet::exported_bytes() const {

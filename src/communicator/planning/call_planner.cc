@@ -52,9 +52,10 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   TUTTI_CHECK_OK(check_rounding(query, choice));
   const bool has_ring = query.thread_blocks > 0 && query.ring.channels > 0;
   if (choice.staged && query.problem.ranks > 1 && !has_ring) {
-    return unsupported("algorithm '" + std::string(choice.algorithm) +
-                       "' needs GPUs of one host that access each other's memory: take another, or leave the choice "
-                       "open");
+    return unsupported(
+        "algorithm '" + std::string(choice.algorithm) +
+        "' needs 3 or more GPUs of one host that access each other's memory: take another, or leave the choice "
+        "open");
   }
   if (!choice.mapped || query.mapped) return choice;
   const char* const why = call.reduction == Reduction::pre_mul_sum

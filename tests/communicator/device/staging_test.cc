@@ -128,8 +128,9 @@ TEST(Staging, IsChosen_ForMediumSizesWithNvLink) {
 TEST(Staging, FailsOnOneDeviceOfOneProcess) {
   const std::unique_ptr<DeviceRig> rig = host_rig({});
   DeviceRanks own(*rig, 2);
-  EXPECT_NE(run_own(own, 0, 2).find("'two_shot_staged' needs GPUs of one host that access each other's memory"),
-            std::string::npos);
+  EXPECT_NE(
+      run_own(own, 0, 2).find("'two_shot_staged' needs 3 or more GPUs of one host that access each other's memory"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class Turns {
     for (const Algorithm* algorithm : catalogue(collective)) {
       const bool staged = std::string_view(algorithm->name()).ends_with("_staged");
       if ((accesses_peers(algorithm->name()) && (staged == in_one_process || over_network())) ||
-          !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
+          (staged && ranks == 2) || !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
         continue;
       algorithms_.push_back(algorithm->name());
     }
