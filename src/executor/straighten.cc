@@ -121,14 +121,13 @@ class Straightener {
     step.inputs = step.outputs = 0;
   }
 
-  // Returns whether each lane has slots for all messages that the program sends on it.
+  // Returns whether each lane has slots for all messages that the program sends on it, in all chunks.
   bool has_slots() const {
-    if (launch_.loop.chunks > 1) return false;
-    std::map<const LaneState*, std::uint32_t> messages;
+    std::map<const LaneState*, std::uint64_t> messages;
     for (std::uint32_t s = 0; s < program_.rounds[program_.stages[program_.stage_count]]; ++s) {
       const Instruction& step = program_.steps[s];
       for (const Operand& target : std::span(program_.operands + step.first + step.sources, step.targets))
-        if (target.space == Space::lane) ++messages[program_.lanes[target.first]];
+        if (target.space == Space::lane) messages[program_.lanes[target.first]] += launch_.loop.chunks;
     }
     return std::all_of(messages.begin(), messages.end(), [](const auto& lane) {
       const LaneView& view = lane.first->view;

@@ -23,9 +23,11 @@ struct StraightProgram {
 
 struct StraightOptions {
   bool copies = false;  // Single sources are copied unchanged: nothing is scaled or divided.
-  // For thread blocks: LL messages are received where they are copied to, and adjacent steps that only copy from memory
-  // to lanes, or only from lanes to memory, become one step. This delays no message that another needs: it applies only
-  // if a lane has a slot for each of its messages in the call, and other messages are those of earlier calls.
+  // For thread blocks:
+  // - LL messages are received where they are copied to.
+  // - Adjacent steps that only copy from memory to lanes, or only from lanes to memory, become one step. This delays no
+  //   message that another needs: it applies only if each lane has a slot for each of its messages in the call, of all
+  //   chunks. A send then waits only for messages of earlier calls, and what follows a receive waits for it anyway.
   bool together = false;
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;

@@ -53,6 +53,50 @@ TEST_P(ThreadBlockInterpreter, ComputesExactResults_OneRankAtATime) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, ThreadBlockInterpreter, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
+// Calls whose lanes have a slot for each LL message of several chunks, so that steps are joined.
+class ChunksInSlots : public CatalogueCalls {
+ protected:
+  void prepare(std::uint32_t chunks) {
+    ASSERT_TRUE(emit(8, 0));
+    test_call_.protocol = Protocol::ll;
+    test_call_.forms = Forms::one_way;
+    test_call_.straight = true;
+    test_call_.granule = kGranule;
+    test_call_.operations = 5;
+    test_call_.loop = {.chunks = chunks, .skew = 1, .order = StageOrder::earliest_first, .slots = 4};
+    test_call_.count = test_call_.plans[0][0].shape.units * chunks * kGranule;
+    const auto proof = verify(test_call_.plans[0], test_call_.loop);
+    ASSERT_TRUE(proof.ok() && suffices(proof.value(), test_call_.loop));
+  }
+};
+
+// One rank runs only while no other can. The others run ahead into later calls.
+TEST_P(ChunksInSlots, ComputeExactResults_BesideSlowRank) {
+  for (const std::uint32_t chunks : {2U, 4U}) {
+    ASSERT_NO_FATAL_FAILURE(prepare(chunks));
+    for (const Rank slow : {0U, 5U}) {
+      TimeSlicedEngine engine(1, slow);
+      test_call_.engine = &engine;
+      ASSERT_EQ(ranks_.run(test_call_), "") << chunks << " chunks, rank " << slow << " is slow";
+    }
+  }
+}
+
+TEST_P(ChunksInSlots, ComputeExactResults_WithThreadsOfEachRank) {
+  HostEngine engine(2);
+  for (const std::uint32_t chunks : {2U, 4U}) {
+    ASSERT_NO_FATAL_FAILURE(prepare(chunks));
+    test_call_.engine = &engine;
+    ASSERT_EQ(ranks_.run(test_call_), "") << chunks << " chunks";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, ChunksInSlots,
+                         testing::Values(cases::Entry{Collective::all_reduce, find(Collective::all_reduce, "two_shot")},
+                                         cases::Entry{Collective::all_gather, find(Collective::all_gather, "direct")},
+                                         cases::Entry{Collective::all_to_all, find(Collective::all_to_all, "direct")}),
+                         cases::title_of);
+
 class LaneForms : public CatalogueCalls {};
 
 // One algorithm uses round trips, the other uses both directions of a lane at once.

@@ -81,11 +81,15 @@ TEST(Straighten, JoinsMessagesOfAllPeers) {
 // One of the eight units is longer than the others.
 TEST(Straighten, JoinsNoMessagesOfDifferentLength) { EXPECT_EQ(Straightened(two_shot()).steps(81).size(), 7U); }
 
-// Messages of other chunks may wait for those that a joined step delays.
-TEST(Straighten, JoinsNothing_WhenChunksFollow) {
+// Lanes have four slots, and a message per chunk. With more chunks, messages may wait for those that a joined step
+// delays.
+TEST(Straighten, JoinsMessagesOfChunks_WhileLanesHaveSlotsForAll) {
   Straightened straightened(two_shot());
-  straightened.launch.loop.chunks = 2;
-  EXPECT_EQ(straightened.steps(80).size(), 15U);
+  straightened.launch.loop.skew = 1;
+  for (const auto& [chunks, steps] : {std::pair(1U, 3U), {2U, 3U}, {4U, 3U}, {5U, 15U}, {~0U, 15U}}) {
+    straightened.launch.loop.chunks = chunks;
+    EXPECT_EQ(straightened.steps(80).size(), steps) << chunks;
+  }
 }
 
 TEST(Straighten, JoinsNothing_WhenLanesHaveNoCredits) {

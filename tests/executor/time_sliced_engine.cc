@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "src/executor/thread_block/run_call.h"
 #include "tests/executor/host_thread_block.h"
@@ -24,9 +25,12 @@ std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& ca
   const auto all_done = [&] {
     return std::all_of(sharers.begin(), sharers.end(), [](const Sharer& each) { return each.done(); });
   };
+  bool moved = true;
   for (int idle = 0; !all_done(); ++idle) {
-    bool moved = false;
-    for (Sharer& sharer : sharers) {
+    const bool moved_before = std::exchange(moved, false);
+    for (std::size_t rank = 0; rank < sharers.size(); ++rank) {
+      if (rank == slow_ && moved_before) continue;
+      Sharer& sharer = sharers[rank];
       const KernelWatch watch = {
           .failed = &failed, .timeout_ns = 0, .kernel_progress = &progress, .number = 1, .progress = nullptr};
       moved = (!sharer.done() && run_time_slice(sharer, watch)) || moved;

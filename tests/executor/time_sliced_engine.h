@@ -8,7 +8,9 @@ namespace tutti::test {
 
 class TimeSlicedEngine final : public Engine {
  public:
-  explicit TimeSlicedEngine(std::uint32_t thread_count) : thread_count_(thread_count) {}
+  // `slow`: rank that runs only when no other has progressed.
+  explicit TimeSlicedEngine(std::uint32_t thread_count, std::uint32_t slow = ~0U)
+      : thread_count_(thread_count), slow_(slow) {}
   std::pmr::memory_resource* memory() override { return std::pmr::get_default_resource(); }
   std::string run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) override;
 
@@ -26,6 +28,7 @@ class TimeSlicedEngine final : public Engine {
   bool run_time_slice(Sharer& sharer, KernelWatch watch);
 
   std::uint32_t thread_count_;  // Threads per thread block.
+  std::uint32_t slow_;
   std::uint64_t launches_ = 0;
 };
 
