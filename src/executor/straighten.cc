@@ -33,7 +33,7 @@ class Straightener {
     const std::uint64_t bytes = launch_.message_bytes(made.size);
     if (bytes >= options_.stored_back_bytes && bytes < options_.stored_back_end_bytes) store_back(made);
     if (options_.together) receive_in_place(made);
-    if (!join_previous(made)) result_.steps.push_back(made);
+    if (!join_previous(made) && !join_copies(made)) result_.steps.push_back(made);
     return true;
   }
 
@@ -164,6 +164,40 @@ class Straightener {
     for (const auto count :
          {&StraightStep::receives, &StraightStep::sends, &StraightStep::reads, &StraightStep::writes})
       previous.*count = static_cast<std::uint16_t>(previous.*count + step.*count);
+    return true;
+  }
+
+  // Returns true if the step only copies extents to scratch, or only from scratch. Scratch overlaps no other buffer, so
+  // such copies are independent of each other.
+  bool copies(const StraightStep& step, bool to_scratch) const {
+    if (step.reads != step.writes || step.inputs != step.reads || step.outputs != step.writes) return false;
+    std::uint32_t k = 0;
+    return std::ranges::all_of(memory_of(step), [&](const StraightMemory& memory) {
+      return (memory.operand->space == Space::scratch) == (to_scratch == (k++ >= step.reads));
+    });
+  }
+
+  // Joins a step that copies one extent to the previous step of its stage, if they await flags only before both copies
+  // and signal only after them.
+  bool join_copies(const StraightStep& step) {
+    if (!options_.together || !options_.copies || launch_.cut.group > 1) return false;
+    if (result_.steps.size() == result_.stages.back() || step.reads != 1 || step.receives > 0) return false;
+    StraightStep& previous = result_.steps.back();
+    if (previous.sends > 0 || previous.count != step.count || previous.reads > program_.widest) return false;
+    const bool to_scratch = result_.memory.back().operand->space == Space::scratch;
+    if (!copies(previous, to_scratch) || !copies(step, to_scratch)) return false;
+    StraightMemory write = result_.memory.back();
+    for (const StraightMemory& other : memory_of(previous).subspan(previous.reads))
+      if (overlap(write, other, step.count * launch_.element_bytes)) return false;
+    StraightMemory read = memory_of(step)[0];
+    read.index = previous.inputs++;
+    write.index = previous.outputs++;
+    result_.memory.resize(step.memory);
+    result_.memory.insert(result_.memory.begin() + previous.memory + previous.reads++, read);
+    result_.memory.push_back(write);
+    ++previous.writes;
+    previous.sends = step.sends;
+    previous.copies = true;
     return true;
   }
 

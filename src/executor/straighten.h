@@ -28,6 +28,7 @@ struct StraightOptions {
   // - Adjacent steps that only copy from memory to lanes, or only from lanes to memory, become one step. This delays no
   //   message that another needs: it applies only if each lane has a slot for each of its messages in the call, of all
   //   chunks. A send then waits only for messages of earlier calls, and what follows a receive waits for it anyway.
+  // - Adjacent steps that only copy to scratch, or only from scratch, become one step.
   bool together = false;
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;

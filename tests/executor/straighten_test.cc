@@ -23,6 +23,7 @@ class Straightened {
           end.view.slot_shift = 2;
           return &end;
         }) {
+    launch.peers = peers_.data();
     launch.element_bytes = 4;
     launch.slice_elements = 1000;
     launch.loop.chunks = 1;
@@ -34,26 +35,32 @@ class Straightened {
     return *this;
   }
 
-  std::vector<StraightStep> steps(std::uint64_t count, bool together = true) {
+  std::vector<StraightStep> steps(std::uint64_t count, bool together = true) { return program(count, together).steps; }
+
+  StraightProgram program(std::uint64_t count, bool together = true) {
     launch.input.count = launch.output.count = launch.scratch_blocks.count = count;
     launch.cut = {.units = compiled_.program().units, .parts = launch.loop.chunks, .granule = 1};
-    return straighten(compiled_.program(), launch, {.copies = true, .together = together}).steps;
+    launch.ring_elements = part_size((count + launch.cut.units - 1) / launch.cut.units, launch.cut);
+    return straighten(compiled_.program(), launch, {.copies = true, .together = together});
   }
 
   Launch launch;
 
  private:
+  std::vector<RankBuffers> peers_{8};
   std::map<std::tuple<Rank, std::uint16_t, bool>, LaneState> ends_;
   CompiledPlan compiled_;
 };
 
-Plan two_shot() {
-  const Problem problem = {.collective = Collective::all_reduce, .ranks = 8, .groups = {}};
-  std::vector<Plan> plans = emit_plans(*find(problem.collective, "two_shot"), problem);
+Plan plan_of_eight(Collective collective, const char* algorithm) {
+  const Problem problem = {.collective = collective, .ranks = 8, .groups = {}};
+  std::vector<Plan> plans = emit_plans(*find(problem.collective, algorithm), problem);
   for (Plan& plan : plans) fuse(plan);
   fuse_stages(plans);
   return plans[3];
 }
+
+Plan two_shot() { return plan_of_eight(Collective::all_reduce, "two_shot"); }
 
 Plan plan_of(const Steps& steps, std::uint32_t units) {
   Plan plan;
@@ -127,6 +134,87 @@ TEST(Straighten, ReceivesOnlyLlWhereItIsCopied) {
     straightened.change_lanes([&](LaneView& view) { view.protocol = protocol; });
     EXPECT_EQ(straightened.steps(8)[0].outputs, protocol == Protocol::ll ? 0U : 1U);
   }
+}
+
+// The seven units that a rank copies into its scratch, and out of it, are copied at once.
+TEST(Straighten, JoinsCopiesBesideScratch) {
+  Straightened straightened(plan_of_eight(Collective::all_reduce, "two_shot_staged"));
+  straightened.launch.loop.ring = 2;
+  const StraightProgram program = straightened.program(80);
+  const std::vector<StraightStep>& steps = program.steps;
+  ASSERT_EQ(steps.size(), 3U);
+  for (const std::size_t s : {0U, 2U}) {
+    EXPECT_TRUE(steps[s].copies);
+    EXPECT_EQ(steps[s].inputs, 7U);
+    EXPECT_EQ(steps[s].outputs, 7U);
+    for (std::uint32_t k = 0; k < 7; ++k) {
+      const StraightMemory &read = program.memory[steps[s].memory + k],
+                           &written = program.memory[steps[s].memory + 7 + k];
+      EXPECT_EQ(read.index, k);
+      EXPECT_EQ(written.index, k);
+      EXPECT_EQ(read.operand->first % 8, written.operand->first % 8) << "a copy of another unit";
+      EXPECT_EQ(read.operand->first % 8, (4 + k) % 8);
+    }
+  }
+  EXPECT_FALSE(steps[1].copies);
+  EXPECT_EQ(steps[0].sends, 7U);
+  EXPECT_EQ(steps[2].receives, 7U);
+  EXPECT_EQ(straightened.steps(80, false).size(), 15U);
+  EXPECT_EQ(straightened.steps(81).size(), 7U) << "one unit is longer";
+}
+
+TEST(Straighten, JoinsReadsOfAllPeersScratch) {
+  Straightened straightened(plan_of_eight(Collective::all_gather, "direct_staged"));
+  straightened.launch.loop.ring = 2;
+  const std::vector<StraightStep> steps = straightened.steps(80);
+  ASSERT_EQ(steps.size(), 3U);
+  EXPECT_EQ(steps[1].inputs, 7U);
+  EXPECT_EQ(steps[1].receives, 7U);
+  EXPECT_EQ(steps[1].sends, 7U);
+}
+
+// Outside of scratch, buffers may be the same.
+TEST(Straighten, JoinsNoCopiesThatMayDependOnEachOther) {
+  const auto count = [](const auto& each, std::uint32_t copies = 2) {
+    Steps steps(0);
+    for (std::uint32_t k = 0; k < copies; ++k) {
+      const auto [source, target] = each(k);
+      steps.add({&source, 1}, {&target, 1});
+    }
+    Plan plan = plan_of(steps, copies);
+    plan.shape.scratch = 4;
+    return Straightened(plan).steps(80).size();
+  };
+  using Copy = std::pair<Operand, Operand>;
+  EXPECT_EQ(count([](std::uint32_t k) { return Copy(input(k), scratch(k)); }), 1U);
+  EXPECT_EQ(count([](std::uint32_t k) { return Copy(input(k), scratch(0)); }), 2U);
+  EXPECT_EQ(count([](std::uint32_t k) { return Copy(input(k), output(1 - k)); }), 2U);
+  EXPECT_EQ(count([](std::uint32_t k) { return Copy(scratch(k), scratch(k + 1)); }), 2U);
+  EXPECT_EQ(count([](std::uint32_t k) { return k == 0 ? Copy(input(0), scratch(0)) : Copy(scratch(0), output(0)); }),
+            2U);
+  EXPECT_EQ(count([](std::uint32_t k) { return k == 0 ? Copy(input(0), scratch(0)) : Copy(scratch(0), scratch(1)); }),
+            2U);
+  EXPECT_EQ(count([](std::uint32_t k) { return Copy(input(k), scratch(k)); }, 4), 2U)
+      << "a thread block has room for one operand more than the widest step has";
+}
+
+// A rank that awaits or signals between two copies may do so for one of them.
+TEST(Straighten, JoinsNoCopiesAroundFlags) {
+  const Operand from[] = {input(0), flag(1), input(1), flag(1)}, to[] = {scratch(0), flag(1), scratch(1), flag(1)};
+  struct Flags {
+    bool awaited, signalled;
+  };
+  const auto count = [&](Flags first, Flags second) {
+    Steps steps(0);
+    steps.add({from, first.awaited ? 2U : 1U}, {to, first.signalled ? 2U : 1U});
+    steps.add({from + 2, second.awaited ? 2U : 1U}, {to + 2, second.signalled ? 2U : 1U});
+    Plan plan = plan_of(steps, 2);
+    plan.shape.scratch = 2;
+    return Straightened(plan).steps(80).size();
+  };
+  EXPECT_EQ(count({.awaited = true, .signalled = false}, {.awaited = false, .signalled = true}), 1U);
+  EXPECT_EQ(count({.awaited = false, .signalled = false}, {.awaited = true, .signalled = false}), 2U);
+  EXPECT_EQ(count({.awaited = false, .signalled = true}, {.awaited = false, .signalled = false}), 2U);
 }
 
 }  // namespace

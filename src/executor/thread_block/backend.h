@@ -83,7 +83,7 @@ class ThreadBlockBackend {
   TUTTI_HOST_DEVICE Progress own() const { return own_; }  // This thread's result at the last agree().
   TUTTI_HOST_DEVICE void join() { thread_block_.join(); }
 
-  // Divides the threads among `messages` messages, so that all are in flight at once.
+  // Divides the threads among `messages` messages or copies, so that all are in flight at once.
   using Part = MessagePart;
   TUTTI_HOST_DEVICE Part part(std::uint32_t messages) const {
     const std::uint32_t threads = thread_block_.thread_count();
@@ -132,6 +132,15 @@ class ThreadBlockBackend {
 
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
     thread_block_fold(task_, operands(sources, targets, count, kind), threads());
+  }
+  TUTTI_HOST_DEVICE void copy(std::uint32_t count, std::uint64_t bytes) {
+    const Part own = part(count);
+    FoldOperands operands = {.source_count = 1, .target_count = 1};
+    for (std::uint32_t k = own.first; k < count; k += own.step) {
+      operands.sources = memory_.sources + k;
+      operands.targets = memory_.targets + k;
+      thread_block_copy(operands, bytes, own.threads);
+    }
   }
 
  protected:

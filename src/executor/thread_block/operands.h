@@ -42,8 +42,8 @@ struct ThreadGroup {
   std::uint32_t count = 1;
 };
 
-// The LL messages of a step that a thread helps to transfer: first, first + step, ...; `threads`: those of each
-// message.
+// The LL messages of a step, or the copies, that a thread helps to transfer: first, first + step, ...; `threads`: those
+// of each.
 struct MessagePart {
   std::uint32_t first = 0;
   std::uint32_t step = 1;
