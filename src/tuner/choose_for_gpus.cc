@@ -11,11 +11,13 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // Total bytes that a rank sends.
 constexpr std::uint64_t kMaxLlBytes = 64 * kKiB;     // Algorithms that send whole blocks to several ranks.
-constexpr std::uint64_t kMappedBytes = 64 * kKiB;    // Below, two flag rounds cost more than a copy.
-// Sizes at which two_shot_staged is predicted to beat two_shot with Simple, for 8 GPUs with NVLink. LL serves those
-// that fit in its slots.
-constexpr std::uint64_t kMinStagedBytes = 512 * kKiB;
-constexpr std::uint64_t kMaxStagedBytes = 1024 * kKiB;
+// two_shot over NVLinks: sizes up to which LL is predicted to beat Simple, and two_shot_mapped.
+constexpr std::uint64_t kMaxLlInPartsBytes = 2048 * kKiB;
+constexpr std::uint64_t kMaxLlBesideMappedBytes = 1536 * kKiB;
+constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cost more than a copy.
+// Sizes at which two_shot_staged is predicted to beat two_shot and two_shot_mapped, for 8 GPUs with NVLink.
+constexpr std::uint64_t kMinStagedBytes = 640 * kKiB;
+constexpr std::uint64_t kMaxStagedBytes = 4096 * kKiB;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 // Positions of the staging ring from which three stages run with the earliest one first.
 constexpr std::uint32_t kPositionsAhead = 3;
@@ -59,13 +61,22 @@ std::uint32_t max_lane_channels(const Query& query) {
   return requested != 0 ? std::min(available, requested) : available;
 }
 
-// Where ranks exchange parts of a block, or blocks, over NVLinks, LL is predicted to be faster as long as a channel's
-// message fits in one slot, even if it takes twice the predicted time. Steps of several chunks are not joined.
+// Where ranks exchange parts of a block, or blocks, over NVLinks, LL is predicted to be faster than Simple as long as
+// lanes have a slot for each message of the call, so that steps are joined.
 std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
   if (!query.on_nvlinks || has_root(query.problem.collective)) return kMaxLlBytes;
-  const std::uint64_t slots = max_lane_channels(query) * std::min(query.ll_slot_bytes, kLlChunkBytes);
-  const std::uint64_t bytes = algorithm == "two_shot" ? slots * query.problem.ranks : algorithm == "direct" ? slots : 0;
+  const std::uint64_t slot_bytes = std::min(query.ll_slot_bytes, kLlChunkBytes);
+  const std::uint64_t slots = max_lane_channels(query) * kDeviceLaneSlots * slot_bytes;
+  const std::uint64_t bytes = algorithm == "two_shot" ? std::min(slots * query.problem.ranks, kMaxLlInPartsBytes)
+                              : algorithm == "direct" ? slots
+                                                      : 0;
   return std::max(bytes, kMaxLlBytes);
+}
+
+// True if LL is predicted to be faster than accesses to peers' buffers, which exchange addresses first.
+bool prefers_ll(const Query& query, std::string_view algorithm) {
+  return query.on_nvlinks && query.protocol.empty() &&
+         query.block_bytes <= std::min(max_ll_bytes(query, algorithm), kMaxLlBesideMappedBytes);
 }
 
 std::string_view all_reduce(const Query& query) {
@@ -75,11 +86,11 @@ std::string_view all_reduce(const Query& query) {
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
-  if (query.mapped) return "two_shot_mapped";
-  const std::uint64_t min_bytes = std::max(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1);
+  const std::uint64_t min_bytes = std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1);
   const bool staged = query.ring.channels > 0 && query.protocol.empty() && ranks > 2 && ranks <= kFewRanks &&
                       query.block_bytes >= min_bytes && query.block_bytes <= kMaxStagedBytes;
-  return staged ? "two_shot_staged" : "two_shot";
+  if (staged) return "two_shot_staged";
+  return query.mapped && !prefers_ll(query, "two_shot") ? "two_shot_mapped" : "two_shot";
 }
 
 // If links connect only some pairs, messages between all ranks would share links, or use PCI.
@@ -102,12 +113,13 @@ std::string_view algorithm_for(const Query& query) {
   if (minds_hosts(query)) return query.problem.collective == Collective::reduce ? "hierarchical_tree" : "hierarchical";
   const bool mapped = query.mapped && query.compression == CompressionFormat::none &&
                       query.block_bytes * query.problem.ranks >= kMappedBytes;
+  const bool in_place = mapped && !prefers_ll(query, "direct");
   const bool few = query.problem.ranks <= kFewRanks;
   switch (query.problem.collective) {
     case Collective::all_reduce: return all_reduce(query);
     case Collective::all_gather:
     case Collective::reduce_scatter:
-    case Collective::all_to_all: return mapped ? "direct_mapped" : "direct";
+    case Collective::all_to_all: return in_place ? "direct_mapped" : "direct";
     case Collective::broadcast: return mapped ? "split_mapped" : few ? "direct" : "binary_tree";
     case Collective::reduce: return few ? "direct" : "binary_tree";
     case Collective::gather:

@@ -86,8 +86,10 @@ class Compare(unittest.TestCase):
         self.assertEqual(chosen[32 * KIB], ("one_shot", "LL", 8))
         self.assertEqual(chosen[64 * KIB], ("two_shot", "LL", 16))
         self.assertEqual(chosen[MIB], ("two_shot_staged", "Simple", 24))
-        self.assertEqual(chosen[2 * MIB], ("two_shot", "Simple", 24))
+        self.assertEqual(chosen[4 * MIB], ("two_shot_staged", "Simple", 24))
+        self.assertEqual(chosen[8 * MIB], ("two_shot", "Simple", 24))
         self.assertEqual(chosen[256 * MIB], ("two_shot", "Simple", 24))
+        self.assertEqual(compared("dgx-h100", "256K", "--mapped")[256 * KIB]["protocol"], "LL")
         mapped = compared("dgx-h100", "256M", "--mapped")[256 * MIB]
         self.assertEqual((mapped["algorithm"], mapped["channels"]), ("two_shot_mapped", 64))
 

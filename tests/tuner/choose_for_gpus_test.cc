@@ -44,13 +44,13 @@ TEST(ChooseForGpus, ChoosesRings_WhenOnlyRingsFollowNvLinks) {
   EXPECT_EQ(chosen(to_all), "direct");
 }
 
-// A message of LL fits in a slot of 4 KiB on each channel.
+// Lanes have four slots of 4 KiB on each channel.
 TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
   const auto protocol = [](Query query) { return choose(query).value().protocol; };
-  for (const auto& [collective, bytes] : {std::pair(Collective::all_reduce, 24 * 8 * 4096),
-                                          {Collective::all_gather, 24 * 4096},
-                                          {Collective::reduce_scatter, 24 * 4096},
-                                          {Collective::all_to_all, 24 * 4096},
+  for (const auto& [collective, bytes] : {std::pair(Collective::all_reduce, 2 << 20),
+                                          {Collective::all_gather, 24 * 4 * 4096},
+                                          {Collective::reduce_scatter, 24 * 4 * 4096},
+                                          {Collective::all_to_all, 24 * 4 * 4096},
                                           {Collective::broadcast, 65536}}) {
     Query query = query_on(collective, static_cast<std::uint64_t>(bytes));
     query.on_nvlinks = true;
@@ -61,18 +61,45 @@ TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
     query.on_nvlinks = false;
     EXPECT_EQ(protocol(query), Protocol::simple) << name(collective) << " over PCIe, where bytes count";
   }
-  Query query = query_on(Collective::all_reduce, 256 << 10);
+  Query query = query_on(Collective::all_reduce, 512 << 10);
   query.on_nvlinks = true;
   EXPECT_EQ(protocol(query), Protocol::ll);
-  query.ll_slot_bytes = 1024;
+  query.ll_slot_bytes = 512;
   EXPECT_EQ(protocol(query), Protocol::simple);
   query.ll_slot_bytes = 1 << 20;
-  query.max_channels = 4;
+  query.max_channels = 3;
   EXPECT_EQ(protocol(query), Protocol::simple);
   query.channels = 8;
   EXPECT_EQ(protocol(query), Protocol::ll);
-  query.lane_channels = 7;
+  query.lane_channels = 3;
   EXPECT_EQ(protocol(query), Protocol::simple);
+}
+
+// Accesses to peers' buffers exchange addresses first, which takes longer than the additional bytes of LL.
+TEST(ChooseForGpus, ChoosesLl_ForWindowsOfMediumSize) {
+  Query query = query_on(Collective::all_reduce, 1536 << 10);
+  query.mapped = query.on_nvlinks = true;
+  EXPECT_EQ(choose(query).value().protocol, Protocol::ll);
+  EXPECT_EQ(chosen(query), "two_shot");
+  ++query.block_bytes;
+  EXPECT_EQ(chosen(query), "two_shot_mapped");
+  query.ring = {.channels = 24, .positions = 4};
+  EXPECT_EQ(chosen(query), "two_shot_staged");
+  query.ring = {};
+  query.block_bytes = 256 << 10;
+  query.protocol = "Simple";
+  EXPECT_EQ(chosen(query), "two_shot_mapped");
+  query.protocol = "";
+  query.lane_channels = 1;
+  EXPECT_EQ(chosen(query), "two_shot_mapped") << "messages do not fit in slots";
+  query.lane_channels = 24;
+  query.on_nvlinks = false;
+  EXPECT_EQ(chosen(query), "two_shot_mapped") << "over PCIe bytes count";
+  Query blocks = query_on(Collective::all_gather, 24 * 4 * 4096);
+  blocks.mapped = blocks.on_nvlinks = true;
+  EXPECT_EQ(chosen(blocks), "direct");
+  ++blocks.block_bytes;
+  EXPECT_EQ(chosen(blocks), "direct_mapped");
 }
 
 TEST(ChooseForGpus, ChoosesSimple_ForPeersMemory) {
@@ -94,13 +121,21 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
   EXPECT_EQ(choice.loop.order, StageOrder::earliest_first);
   query.ring.positions = 2;
   EXPECT_EQ(choose(query).value().loop.order, StageOrder::latest_first);
-  for (const std::uint64_t bytes : {256U << 10, 8U << 20}) {
+  query.on_nvlinks = true;
+  for (const auto& [bytes, algorithm] : {std::pair(512U << 10, "two_shot"),
+                                         {640U << 10, "two_shot_staged"},
+                                         {4U << 20, "two_shot_staged"},
+                                         {8U << 20, "two_shot"}}) {
     query.block_bytes = bytes;
-    EXPECT_EQ(chosen(query), "two_shot") << bytes;
+    EXPECT_EQ(chosen(query), algorithm) << bytes;
   }
+  query.block_bytes = 256 << 10;
+  query.lane_channels = 1;
+  EXPECT_EQ(chosen(query), "two_shot_staged") << "messages of LL do not fit in slots";
+  query.lane_channels = 24;
   query.block_bytes = 1 << 20;
   query.mapped = true;
-  EXPECT_EQ(chosen(query), "two_shot_mapped");
+  EXPECT_EQ(chosen(query), "two_shot_staged");
   query.mapped = false;
   query.protocol = "LL";
   EXPECT_EQ(chosen(query), "two_shot") << "staging has no messages";

@@ -38,7 +38,8 @@ struct Costs : tutti::Costs {
   // Simple: a step ends when its messages have passed the sender's links, since a fence waits for its stores. Only in
   // the first chunk: then all channels send at once, but later the stores of one overlap with the waits of others.
   bool awaits_stores = false;
-  double mapped_share = 1;  // Rate of links for accesses to peers' memory, relative to messages.
+  bool joins_copies = false;  // A channel copies several units at once; see ProgramLimits::joins_copies.
+  double mapped_share = 1;    // Rate of links for accesses to peers' memory, relative to messages.
   // NVSwitches reduce data of all ranks and multicast data of one rank. With 8 ranks, links carry such transfers at
   // this fraction of their normal rate; each doubling of the ranks reduces the fraction by multicast_falls. 0: the
   // switches support neither.

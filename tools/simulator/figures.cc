@@ -90,7 +90,7 @@ Costs with_kernels_of_tutti(Costs costs) {
   costs.step_us[kSimple] = kernel.step_us;
   costs.message_us.fill(kernel.ll_message_us);
   costs.message_us[kSimple] = kernel.simple_message_us;
-  costs.awaits_stores = true;
+  costs.awaits_stores = costs.joins_copies = true;
   costs.mapped_share = kernel.mapped_share;
   costs.max_channels = kThreadBlocks;
   costs.slices = {1, 1, 1};

@@ -140,20 +140,22 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
                        " has steps with an operand per rank, which is not supported for " +
                        std::to_string(problem.ranks) + " ranks; the maximum is " + std::to_string(kMaxPeers));
   Simulation simulation(network, costs, problem, limits);
+  ProgramLimits program_limits = limits.program;
+  program_limits.joins_copies = costs.joins_copies;
   if (limits.program.multicast) simulation.costs_.base_us.fill(costs.multicast_base_us);
   else if (std::string_view(algorithm.name()).ends_with("_mapped"))
     for (double& base_us : simulation.costs_.base_us) base_us += costs.mapped_us;
   if (!limits.orders.empty()) {
     for (std::size_t orders = 1; orders <= limits.orders.size(); ++orders) {
       const auto first = std::span(limits.orders).first(orders);
-      simulation.programs_.push_back(TUTTI_TRY(make_program(algorithm, problem, network, first, limits.program)));
+      simulation.programs_.push_back(TUTTI_TRY(make_program(algorithm, problem, network, first, program_limits)));
     }
     return simulation;
   }
   Status last;
   for (const Symmetry& symmetry :
        limits.symmetric ? symmetries_of(algorithm, problem, network) : std::vector<Symmetry>{no_symmetry(network)}) {
-    Result<Program> program = make_program(algorithm, problem, network, symmetry, limits.program);
+    Result<Program> program = make_program(algorithm, problem, network, symmetry, program_limits);
     if (program.ok()) {
       simulation.programs_.push_back(std::move(program).value());
       return simulation;

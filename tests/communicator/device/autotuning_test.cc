@@ -64,7 +64,7 @@ TEST_P(DeviceAutotuningTest, SettlesOnOneChoiceOnAllRanks) {
 // All ranks are on one device and can map each other's memory. Mapped and other algorithms must be tried.
 TEST_P(DeviceAutotuningOrderTest, TriesMappedAlgorithms) {
   DeviceRanks ranks(*rig_, kRanks, autotuning(Tune::exact));
-  TunedCalls calls(ranks, {.collective = Collective::all_gather, .count = 20'000});
+  TunedCalls calls(ranks, {.collective = Collective::all_gather, .count = 100'000});
   calls.run(100);
   calls.expect_alike();
   EXPECT_EQ(calls.error(), "");

@@ -9,7 +9,7 @@
 
 namespace tutti::test {
 
-// Elements of each of two buffers in a window; enough that the tuner chooses a mapped algorithm.
+// Elements of each of two buffers in a window; enough that the tuner chooses a mapped algorithm rather than Simple.
 inline constexpr std::uint64_t kCount = 40000;
 inline constexpr std::size_t kBytes = 2 * kCount * sizeof(std::int32_t);
 
@@ -75,6 +75,14 @@ using Work = std::function<std::string(DeviceRig&, DeviceRanks&, Rank)>;
 
 inline constexpr Rank kRanks = 3;
 
+// Without LL, and the staging ring, which are faster than mapped algorithms.
+inline CommunicatorOptions without_ll() {
+  CommunicatorOptions options;
+  options.protocol = "Simple";
+  options.update_agreement_hash();
+  return options;
+}
+
 class CallsOfProcesses : public testing::TestWithParam<DeviceKind> {
  protected:
   // A child process checks whether the device exists, since a process that has used CUDA must not fork.
@@ -87,7 +95,7 @@ class CallsOfProcesses : public testing::TestWithParam<DeviceKind> {
     processes_.start([=, this]() -> std::string {
       const auto rig = GetParam().make();
       Communicators members;
-      members.push_back(std::move(Communicator::create(meeting_.id(), rank, kRanks, {})).value());
+      members.push_back(std::move(Communicator::create(meeting_.id(), rank, kRanks, without_ll())).value());
       DeviceRanks own(*rig, std::move(members));
       return work(*rig, own, rank);
     });
@@ -105,9 +113,7 @@ class CallsOfProcesses : public testing::TestWithParam<DeviceKind> {
 class CallsOfDevices : public testing::Test {
  protected:
   void expect_right(const Work& work) {
-    CommunicatorOptions options;
-    options.update_agreement_hash();
-    Communicators members = std::move(Communicator::create_all(kRanks, options)).value();
+    Communicators members = std::move(Communicator::create_all(kRanks, without_ll())).value();
     std::vector<std::unique_ptr<DeviceRig>> rigs;
     for (Rank rank = 0; rank < kRanks; ++rank) rigs.push_back(host_rig({.ordinal = rank}));
     std::vector<std::thread> threads;
