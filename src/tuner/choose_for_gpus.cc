@@ -54,9 +54,9 @@ bool one_round_pays(const Query& query) {
   return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
 }
 
-// Maximum channels of an algorithm with lanes.
-std::uint32_t max_lane_channels(const Query& query) {
-  const std::uint32_t available = std::min(query.thread_blocks, query.lane_channels);
+// Channels that an algorithm can use of those that exist.
+std::uint32_t usable_channels(const Query& query, std::uint32_t existing) {
+  const std::uint32_t available = std::min(query.thread_blocks, existing);
   const std::uint32_t requested = query.channels != 0 ? query.channels : query.max_channels;
   return requested != 0 ? std::min(available, requested) : available;
 }
@@ -66,7 +66,7 @@ std::uint32_t max_lane_channels(const Query& query) {
 std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
   if (!query.on_nvlinks || has_root(query.problem.collective)) return kMaxLlBytes;
   const std::uint64_t slot_bytes = std::min(query.ll_slot_bytes, kLlChunkBytes);
-  const std::uint64_t slots = max_lane_channels(query) * kDeviceLaneSlots * slot_bytes;
+  const std::uint64_t slots = usable_channels(query, query.lane_channels) * kDeviceLaneSlots * slot_bytes;
   const std::uint64_t bytes = algorithm == "two_shot" ? std::min(slots * query.problem.ranks, kMaxLlInPartsBytes)
                               : algorithm == "direct" ? slots
                                                       : 0;
@@ -79,6 +79,17 @@ bool prefers_ll(const Query& query, std::string_view algorithm) {
          query.block_bytes <= std::min(max_ll_bytes(query, algorithm), kMaxLlBesideMappedBytes);
 }
 
+// True if two_shot_staged is predicted to be the fastest.
+bool prefers_ring(const Query& query) {
+  const Rank ranks = query.problem.ranks;
+  if (query.ring.channels == 0 || !query.protocol.empty() || ranks <= 2 || ranks > kFewRanks) return false;
+  if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return false;
+  // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring.
+  const bool few_lanes =
+      5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, query.ring.channels);
+  return query.block_bytes <= kMaxStagedBytes || (few_lanes && !query.mapped);
+}
+
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.compression != CompressionFormat::none)
@@ -86,10 +97,7 @@ std::string_view all_reduce(const Query& query) {
   if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
-  const std::uint64_t min_bytes = std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1);
-  const bool staged = query.ring.channels > 0 && query.protocol.empty() && ranks > 2 && ranks <= kFewRanks &&
-                      query.block_bytes >= min_bytes && query.block_bytes <= kMaxStagedBytes;
-  if (staged) return "two_shot_staged";
+  if (prefers_ring(query)) return "two_shot_staged";
   return query.mapped && !prefers_ll(query, "two_shot") ? "two_shot_mapped" : "two_shot";
 }
 

@@ -129,6 +129,17 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
     query.block_bytes = bytes;
     EXPECT_EQ(chosen(query), algorithm) << bytes;
   }
+  query.block_bytes = 64 << 20;
+  query.lane_channels = 12;
+  EXPECT_EQ(chosen(query), "two_shot_staged") << "there are few lanes";
+  query.mapped = true;
+  EXPECT_EQ(chosen(query), "two_shot_mapped");
+  query.mapped = false;
+  query.max_channels = 12;
+  EXPECT_EQ(chosen(query), "two_shot") << "the ring may not use more channels";
+  query.max_channels = 0;
+  query.lane_channels = 13;
+  EXPECT_EQ(chosen(query), "two_shot");
   query.block_bytes = 256 << 10;
   query.lane_channels = 1;
   EXPECT_EQ(chosen(query), "two_shot_staged") << "messages of LL do not fit in slots";
