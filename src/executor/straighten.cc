@@ -186,9 +186,12 @@ class Straightener {
     if (previous.sends > 0 || previous.count != step.count || previous.reads > program_.widest) return false;
     const bool to_scratch = result_.memory.back().operand->space == Space::scratch;
     if (!copies(previous, to_scratch) || !copies(step, to_scratch)) return false;
+    if (!std::ranges::all_of(lanes_of(step), &StraightLane::flag)) return false;
     StraightMemory write = result_.memory.back();
+    // Units of reused scratch have room for the chunks of the ring only, whatever the length of the call.
+    const std::uint64_t elements = write.reused ? launch_.ring_offset(1, 0) : step.count;
     for (const StraightMemory& other : memory_of(previous).subspan(previous.reads))
-      if (overlap(write, other, step.count * launch_.element_bytes)) return false;
+      if (overlap(write, other, elements * launch_.element_bytes)) return false;
     StraightMemory read = memory_of(step)[0];
     read.index = previous.inputs++;
     write.index = previous.outputs++;
