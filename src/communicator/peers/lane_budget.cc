@@ -30,7 +30,6 @@ constexpr std::array kChoices = {
 // With fewer peers, lanes are as fast as the staging ring.
 constexpr Rank kMinRingPeers = 2;
 constexpr StagingRing kLargeRing = {.channels = kMaxLaneChannels, .positions = 4};
-constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};
 
 // Peers of a rank, and the memory for their lanes.
 struct LaneRoom {

@@ -31,7 +31,8 @@ void PeerSet::release_all() {
 }
 
 bool PeerSet::has_large_lanes() const {
-  return !one_device_ && peers_in(hosts_).local * budget_.lanes_bytes() + budget_.ring.bytes() > kSmallLaneBytes;
+  const std::size_t lanes_bytes = peers_in(hosts_).local * budget_.lanes_bytes();
+  return !one_device_ && (lanes_bytes > kSmallLaneBytes || budget_.ring.bytes() > kSmallRing.bytes());
 }
 
 std::size_t PeerSet::exported_bytes() const {

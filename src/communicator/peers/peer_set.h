@@ -99,7 +99,7 @@ class PeerSet {
   using Set = std::vector<PeerSet>;
   PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own);
   bool is_on_this_host(Rank peer) const { return hosts_.same_host(self_, peer); }
-  // True if lanes between devices of a host and the staging ring take more than kSmallLaneBytes on each.
+  // True if lanes between devices of a host or the staging ring take more than in a further communicator.
   bool has_large_lanes() const;
   // Memory of this host's ranks for lanes from other processes: bytes, and the offset of a writer's lanes in it.
   std::size_t exported_bytes() const;
