@@ -31,4 +31,4 @@ if(TUTTI_PTX)  # Known before find_package(), which then does not define it.
   add_library(CUDA::cudart_static INTERFACE IMPORTED)
   target_link_libraries(CUDA::cudart_static INTERFACE CUDA::toolkit tutti_ptx_runtime)
 endif()
-find_package(CUDAToolkit REQUIRED)
+find_package(CUDAToolkit 12.2 REQUIRED)

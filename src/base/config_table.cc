@@ -238,7 +238,7 @@ constexpr std::array kEntries = {
     ConfigEntry{
         {"TUTTI_DETERMINISTIC", nullptr, "0", "algorithms and autotuning",
          "choice of algorithms: 0 (measurements may change it) or 1 (TUTTI_PROBE, TUTTI_TUNE and TUTTI_TUNE_FILE "
-         "have no effect) (must match on all ranks)"},
+         "have no effect, and NVSwitches do not add) (must match on all ranks)"},
         "0 or 1",
         [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
     ConfigEntry{{"TUTTI_WAIT", nullptr, "auto", "waiting",

@@ -35,8 +35,8 @@ constexpr bool thread_block_supports(DataType type, Reduction reduction) {
   return supports(type, reduction) && !is_complex(form_of(type, reduction).type);
 }
 
-// True if switches reduce the type as a fold does. An average is a sum that is divided when it is stored, which float16
-// has no range for.
+// True if switches add the type. An average is a sum that is rounded, and divided when it is stored: for bfloat16 its
+// last bit may differ from that of a fold, and float16 has no range for it.
 constexpr bool switches_add(DataType type, Reduction reduction) {
   const DataType element = form_of(type, reduction).type;
   const bool wide = element == DataType::bfloat16 || element == DataType::float32 || element == DataType::float64;

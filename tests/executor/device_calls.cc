@@ -15,7 +15,10 @@ const Image& image_of(const KernelCall& call) { return *reinterpret_cast<const I
 
 std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm) {
   std::vector<Plan> plans = emit_plans(*find(problem.collective, algorithm), problem);
-  for (Plan& plan : plans) fuse(plan);
+  for (Plan& plan : plans) {
+    expand_all_ranks(plan);
+    fuse(plan);
+  }
   fuse_stages(plans);
   return plans;
 }

@@ -172,7 +172,8 @@ TEST(Simulation, ParallelLinksDoNotWidenPort) {
 // Bytes that all ranks' plans send to others, or access in their memory.
 double bytes_of_plans(const Algorithm& algorithm, const Problem& problem, double block) {
   double units = 0;
-  for (const Plan& plan : emit_plans(algorithm, problem)) {
+  for (Plan& plan : emit_plans(algorithm, problem)) {
+    expand_all_ranks(plan);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       for (const Operand& target : plan.steps[i].targets)
         if (target.space == Space::lane || (target.is_memory() && target.peer != plan.steps.self()))

@@ -339,7 +339,8 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   // Ranks have similar numbers of steps, so the maximum of a few ranks is an estimate for all.
   std::uint64_t most = 0, max_operands = 0;
   for (Rank number = 0; number < std::min<Rank>(program.classes(), 3); ++number) {
-    const Plan plan = emit_plan(algorithm, problem, symmetry.representative_of_class(number));
+    Plan plan = emit_plan(algorithm, problem, symmetry.representative_of_class(number));
+    expand_all_ranks(plan);
     most = std::max<std::uint64_t>(most, plan.steps.size());
     max_operands = std::max(max_operands, operands_of(plan));
   }

@@ -58,7 +58,7 @@ std::vector<OptionRow> options_of_call() {
       {"seed", kSeed, "N", "1", "Seed of --jitter."},
       {"rings", kRings, "N", "8",
        "Number of different rings (and trees of hosts) that channels use round-robin; 0: one, in the order of ranks."},
-      {"all-ranks", kAllRanks, nullptr, "",
+      {"all-ranks", kEachRank, nullptr, "",
        "Simulate every rank. Without it, ranks that behave alike are simulated once; times differ by up to 3 %, by "
        "more "
        "with --oversubscription and in peers' memory (docs/design/simulator.md)."},

@@ -66,7 +66,7 @@ enum Option {
   kTransport,
   kTuneFile,
   kType,
-  kAllRanks,
+  kEachRank,
   kCompress,
 };
 

@@ -110,7 +110,7 @@ Status apply(SimulateRequest& request, int option, const std::string& value) {
       request.rings = TUTTI_TRY(parse_count(value, 0, kMaxRings));
       request.asks_for_rings = true;
       break;
-    case kAllRanks: request.symmetric = false; break;
+    case kEachRank: request.symmetric = false; break;
     case kTrace: request.trace = value; break;
     case kJson: request.json = true; break;
     default: return apply_to_cluster(request.cluster, option, value);

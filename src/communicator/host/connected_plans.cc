@@ -83,6 +83,7 @@ Status ConnectedPlans::connect_lanes(const std::vector<Plan>& plans, ConnectedPl
   for (const LaneSpec& spec : all) TUTTI_CHECK_OK(membership_.lanes.offer(spec));
   connected.awaited = std::move(all);
   connected.plan = mine;
+  expand_all_ranks(connected.plan);  // One rank may run an algorithm for GPUs.
   connected.uses = uses;
   connected.specs = specs;
   return {};

@@ -1,4 +1,5 @@
 // The multicast object of the ranks of a host, to which all bind their staging rings.
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -60,7 +61,7 @@ Status PeerSet::bind_multicast(const std::vector<Communicator*>& members, Set& s
     const auto all = TUTTI_TRY(gather(members, own));
     for (Rank rank = 0; rank < all[0].size(); ++rank) {
       if (all[0][rank].error[0] == 0) continue;
-      if (set.front().self_ == 0)
+      if (std::ranges::any_of(set, [](const PeerSet& member) { return member.self_ == 0; }))
         log(LogLevel::warn, "sums do not use the switches between the GPUs, because of rank %u: %s", rank,
             all[0][rank].error);
       return {};

@@ -32,7 +32,7 @@ inline constexpr std::uint32_t kMaxLaneTags = 2;
 enum class LaneLimit : std::uint32_t { large, small, in_host_memory };
 inline constexpr std::size_t kLargeLaneBytes = 128 << 20;
 inline constexpr std::size_t kSmallLaneBytes = 48 << 20;
-inline constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};  // Of a further communicator.
+inline constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};  // In further communicators.
 
 struct LaneBudget {
   SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};  // LL stores twice the bytes of its data.

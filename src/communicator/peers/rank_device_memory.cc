@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <memory>
 #include <set>
 #include <utility>
 
+#include "src/communicator/peers/deferred_frees.h"
 #include "transports/lay_lane.h"
 
 namespace tutti {
@@ -79,8 +81,9 @@ void RankDeviceMemory::retain_exported_lanes() {
 }
 
 void RankDeviceMemory::free_exported_lanes() {
+  // Destroying the object calls the driver, which may wait for kernels.
+  free_when_idle([object = std::shared_ptr<DeviceMulticast>(std::move(multicast_))]() mutable { object.reset(); });
   const std::lock_guard lock(mutex_);
-  multicast_.reset();
   if (exported_ != nullptr) device_->recycle(std::exchange(exported_, nullptr));
   if (exported_bytes_ != 0) records_ = nullptr, ring_ = nullptr;  // They were behind the exported lanes.
   exported_bytes_ = 0;

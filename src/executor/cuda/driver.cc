@@ -16,7 +16,7 @@ cudaError_t look_up(const char* name, void** function, unsigned version, cudaDri
 }
 #else  // Older runtimes return the version of their headers, which is 12 as well.
 cudaError_t look_up(const char* name, void** function, unsigned, cudaDriverEntryPointQueryResult* found) {
-  static_assert(CUDART_VERSION >= kAsOf);
+  static_assert(CUDART_VERSION >= 12020, "multicast needs the toolkit of CUDA 12.2 or newer");
   return cudaGetDriverEntryPoint(name, function, cudaEnableDefault, found);
 }
 #endif
