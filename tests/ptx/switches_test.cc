@@ -64,7 +64,7 @@ std::string run_call(const Member& member, const SwitchCall& shape, const char* 
   DeviceCall made = own.call(0, call);
   made.options.algorithm = algorithm;
   made.options.timeout_ms = 500'000;
-  made.options.force();
+  made.options.update_agreement_hash();
   const Status status = enqueue({&made, 1});
   if (!status.ok()) return status.message();
   own.synchronize();
@@ -85,7 +85,7 @@ std::string run_ranks(Rank ranks, const char* multicast, const Work& work) {
     ::setenv("TUTTI_PTX_MULTICAST", multicast, 1);
     testing::internal::CaptureStderr();
     CommunicatorOptions options;
-    options.force();
+    options.update_agreement_hash();
     auto members = std::move(Communicator::create_all(ranks, options)).value();
     std::vector<std::string> results(ranks);
     std::barrier<> meet(ranks);
@@ -183,7 +183,7 @@ TEST(Switches, AddInAnyOrder_UnlessDeterministic) {
     member.meet.arrive_and_wait();
     DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, input, output));
     call.options.algorithm = "switch_staged";
-    call.options.force();
+    call.options.update_agreement_hash();
     const Status status = enqueue({&call, 1});
     if (!status.ok()) return status.message();
     own.synchronize();
