@@ -14,8 +14,7 @@ class SwitchStaged : public Entry<Algorithm> {
  public:
   SwitchStaged()
       : Entry(Collective::all_reduce, "switch_staged",
-              "switches add each rank's share in the scratch of all and store the sum to all, (1 + 1/n) S and two "
-              "copies") {}
+              "switches add the scratch of all ranks and store the sums to all, (1 + 1/n) S and two copies") {}
 
   Shape shape(const Problem& problem) const override {
     return {.units = problem.ranks, .scratch = 2 * problem.ranks, .rounds = 3, .stages = {0, 1, 2}};

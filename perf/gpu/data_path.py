@@ -54,12 +54,11 @@ def lanes_with_roles(size):
     return pipelined(size, pieces, 512 * KIB, (LANES_US, rest, P2P, STORE, 5.25))
 
 
-def staged(size, crossings, rate, blocks, per_block, copies=2):
-    """copies: steps, one after the other, in which a block copies a piece in and out."""
+def staged(size, crossings, rate, blocks, per_block):
     several = size > blocks * per_block * 64 * KIB
 
     def cycle(piece):
-        return copies * LOAD_US + 2 * piece / COPY + (FENCE_US + 2 * FLAG_US if several else 0)
+        return 2 * LOAD_US + 2 * piece / COPY + (FENCE_US + 2 * FLAG_US if several else 0)
 
     return pipelined(size, blocks * per_block, 64 * KIB, (SWITCH_US + OWN_US, cycle, crossings, rate, 6))
 
@@ -114,10 +113,10 @@ def main():
         times += [switched_in_place(size, rate) for rate in (SWITCH_OF_NCCL, SWITCH)]
         print(f"{name_of(size):8}", *(f"{busbw(size, us):5.0f}" for us in times))
 
-    print("\nstaged NVLS, 24 x 1: copies of one unit after the other (now), and at once")
+    print("\nstaged NVLS, 24 blocks, 1 piece each (switch_staged)")
     for size in (MIB, 16 * MIB, 256 * MIB, 4 * GIB):
-        times = [staged(size, SWITCHED, rate, 24, 1, copies) for copies in (2 * RANKS, 2) for rate in (SWITCH_OF_NCCL, SWITCH)]
-        print(f"{name_of(size):8}", *(f"{busbw(size, us):5.0f}" for us in times))
+        times = [staged(size, SWITCHED, rate, 24, 1) for rate in (SWITCH_OF_NCCL, SWITCH)]
+        print(f"{name_of(size)}:", *(f"{busbw(size, us):5.0f}" for us in times))
 
     print("\nlatency")
     for size in (8, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB):

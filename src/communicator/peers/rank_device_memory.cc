@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "src/base/caught.h"
 #include "src/communicator/peers/deferred_frees.h"
 #include "transports/lay_lane.h"
 
@@ -81,8 +82,13 @@ void RankDeviceMemory::retain_exported_lanes() {
 }
 
 void RankDeviceMemory::free_exported_lanes() {
-  // Destroying the object calls the driver, which may wait for kernels.
-  free_when_idle([object = std::shared_ptr<DeviceMulticast>(std::move(multicast_))]() mutable { object.reset(); });
+  if (multicast_ != nullptr) {
+    // Destroying the object calls the driver, which may wait for kernels. Without memory it is destroyed at once.
+    (void)caught([this]() -> Status {
+      free_when_idle([object = std::shared_ptr<DeviceMulticast>(std::move(multicast_))]() mutable { object.reset(); });
+      return {};
+    });
+  }
   const std::lock_guard lock(mutex_);
   if (exported_ != nullptr) device_->recycle(std::exchange(exported_, nullptr));
   if (exported_bytes_ != 0) records_ = nullptr, ring_ = nullptr;  // They were behind the exported lanes.
