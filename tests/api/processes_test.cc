@@ -308,5 +308,33 @@ TEST(MultiProcess, ReportsRejectedCall_OfRankThatDies) {
   }
 }
 
+// With TCP, ranks announce only some calls to each other.
+TEST(MultiProcess, ForgetsRejectedCall_AfterNextCall) {
+  for (const char* transport : {"shm", "tcp"}) {
+    for (const bool in_group : {false, true}) {
+      const Pipe pipe;
+      const auto statuses = run_processes(2, [&](int rank) {
+        const tutti_comm comm = create(rank, 2, pipe, transport);
+        std::int32_t value = 1;
+        const auto reduce = [&](std::int32_t* recv) {
+          return tutti_all_reduce(&value, recv, 1, tutti_int32, tutti_sum, comm, nullptr);
+        };
+        if (rank == 1 && reduce(nullptr) != tutti_invalid_argument) return 1;
+        if (in_group) tutti_group_start();
+        tutti_status status = reduce(&value);
+        if (in_group) status = tutti_group_end();
+        if (status != tutti_ok) return 2;
+        if (rank == 1) return 0;  // Ends without a second call.
+        if (reduce(&value) == tutti_ok) return 3;
+        const std::string text = last_error();
+        if (text.find("rank 1 died") != std::string::npos && text.find("rejected") == std::string::npos) return 0;
+        ::fprintf(stderr, "%s\n", text.c_str());
+        return 4;
+      });
+      for (const int status : statuses) EXPECT_EQ(status, 0) << transport << ", in a group: " << in_group;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tutti::test

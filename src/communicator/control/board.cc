@@ -185,7 +185,7 @@ std::uint64_t Board::last(Rank rank) const {
   return last;
 }
 
-// A rank of another host announces only some calls, but every rejection.
+// A rank of another host announces only some calls, but every rejection, and the first call after one.
 std::string Board::describe_rejection(Rank rank) const {
   const auto rejection = read_rejection(entry(rank).rejection);
   if (!rejection || rejection->collectives < last(rank)) return "";

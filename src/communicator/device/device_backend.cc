@@ -99,6 +99,7 @@ Status DeviceBackend::announce(CallRecord& record, const Call& call) {
   windows_.add_to(record, call);
   control_->current.number(record);
   control_->membership.board.announce(rank_, record);
+  control_->notifications.report_correction();
   monitor_.set_kind(call.kind);
   Status agreed = windows_.check(record);
   return agreed.ok() ? Status() : control_->failures.fail(std::move(agreed));

@@ -70,7 +70,9 @@ Status HostBackend::run(const Call& call, const CommunicatorOptions& options) {
 Status HostBackend::run_between_hosts(const Call& call, const CommunicatorOptions& options) {
   const NoCancellation until_return;
   TUTTI_CHECK_OK(control_.notifications.poll_before_call());
-  return run_and_report(call, options);
+  Status status = run_and_report(call, options);
+  if (status.ok()) control_.notifications.report_correction();
+  return status;
 }
 
 Status HostBackend::run_collective(const Call& call, const CommunicatorOptions& options) {
@@ -100,9 +102,11 @@ Result<std::unique_ptr<Operation>> HostBackend::start(const Call& call, const Co
   const Membership& membership = control_.membership;
   if (membership.board.failed()) return membership.board.failure(membership.rank);
   if (membership.spans_hosts) TUTTI_CHECK_OK(control_.notifications.poll_before_call());
-  return control_.failures.guarded([&] {
+  auto started = control_.failures.guarded([&] {
     return call.kind == Kind::collective ? start_collective(call, options) : messages_.start(call, options.timeout_ms);
   });
+  if (started.ok()) control_.notifications.report_correction();
+  return started;
 }
 
 Result<std::unique_ptr<Operation>> HostBackend::start_collective(const Call& call, const CommunicatorOptions& options) {

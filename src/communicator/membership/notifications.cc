@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "src/base/atomic.h"
+#include "src/base/caught.h"
 #include "src/base/clock.h"
 
 namespace tutti {
@@ -104,6 +105,17 @@ void Notifications::report_rejection(const std::string& text) {
   RejectionRecord record;
   show_rejection(record, rejection);
   membership_.mesh.notify(NotificationKind::rejection, std::as_bytes(std::span(&record, 1)));
+  rejected_after_ = rejection.collectives;
+}
+
+void Notifications::report_correction() {
+  const std::uint64_t after = rejected_after_.load(std::memory_order_relaxed);
+  if (after == kNone || membership_.board.last(membership_.rank) <= after) return;
+  rejected_after_ = kNone;
+  (void)caught([&]() -> Status {
+    report_calls(NotificationKind::call);
+    return {};
+  });
 }
 
 }  // namespace tutti

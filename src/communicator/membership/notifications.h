@@ -2,6 +2,7 @@
 // failures, and the end of a rank's calls.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <mutex>
 #include <string>
@@ -34,12 +35,19 @@ class Notifications {
   void report_calls(NotificationKind kind);
   // Shows an invalid call of this rank, which peers may wait for, to all ranks. `text`: function and reason.
   void report_rejection(const std::string& text);
+  // Sends the last call of this rank if it is the first one since an invalid call, which no longer holds up the peers.
+  // Throws nothing.
+  void report_correction();
 
  private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
   Membership& membership_;
   std::mutex polling_;
   std::vector<Rank> wait_requests_;  // Ranks that have asked for the wait of this rank. Guarded by polling_.
   std::int64_t received_ns_ = 0;     // Time of the last poll before a call.
+  // Number of collectives before the last invalid call that was sent; kNone: a later collective was sent, too.
+  std::atomic<std::uint64_t> rejected_after_ = kNone;
 };
 
 }  // namespace tutti
