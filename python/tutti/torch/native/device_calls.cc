@@ -85,7 +85,7 @@ DeviceWorkPtr DeviceCalls::start(const CallDescription& description, Mode mode, 
   } catch (const LibraryError& caught) {
     LibraryError error = in_operation(caught, description.title, description.sequence);
     error.rank = description.rank;
-    communicator->note_raised();
+    if (error.fails_group()) communicator->note_raised();
     if (error.fails_group() && communicator->is_open()) hooks_->start_abort();
     throw error;
   }

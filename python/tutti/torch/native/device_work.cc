@@ -30,16 +30,18 @@ void DeviceWork::record(const c10::Stream& stream) {
 }
 
 bool DeviceWork::isCompleted() {
-  if (exception() != nullptr) return true;
+  if (failure() != nullptr) return true;
   if (!end_->query()) return false;
   succeeded_ = communicator_->failure() == nullptr;  // The report of a failure precedes the end of the call.
   return true;
 }
 
+std::exception_ptr DeviceWork::failure() const { return succeeded_ ? nullptr : communicator_->failure(); }
+
 std::exception_ptr DeviceWork::exception() const {
-  std::exception_ptr failure = succeeded_ ? nullptr : communicator_->failure();
-  if (failure != nullptr) communicator_->note_raised();
-  return failure;
+  std::exception_ptr error = failure();
+  if (error != nullptr) communicator_->note_raised();
+  return error;
 }
 
 bool DeviceWork::wait(Milliseconds timeout) {

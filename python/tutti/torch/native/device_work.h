@@ -18,7 +18,7 @@ class DeviceWork : public c10d::Work {
 
   // Returns true if the stream has reached the end of the call, and if the communicator has failed.
   bool isCompleted() override;
-  bool isSuccess() const override { return exception() == nullptr; }
+  bool isSuccess() const override { return failure() == nullptr; }
   // Returns the failure of the communicator, unless isCompleted() has seen the call succeed. Does not query the stream,
   // which may be captured.
   std::exception_ptr exception() const override;
@@ -38,6 +38,7 @@ class DeviceWork : public c10d::Work {
 #endif
 
  private:
+  std::exception_ptr failure() const;  // Like exception(), but the program does not see the error.
   bool is_complete_within(Milliseconds timeout);
 
   std::shared_ptr<Communicator> communicator_;

@@ -87,7 +87,7 @@ bool MessageWork::advance(int64_t timeout_ms) {
     complete(nullptr);
   } else {
     const LibraryError error(status, tutti_last_error(nullptr), rank_);
-    message_->communicator->note_raised();
+    if (error.fails_group()) message_->communicator->note_raised();
     if (status == tutti_remote_error) owner_.hooks->start_abort();
     complete(std::make_exception_ptr(error));
   }

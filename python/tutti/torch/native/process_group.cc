@@ -32,7 +32,9 @@ class CoalescedWork : public c10d::Work {
   bool isCompleted() override {
     return std::all_of(calls_.begin(), calls_.end(), [](const WorkPtr& call) { return call->isCompleted(); });
   }
-  bool isSuccess() const override { return exception() == nullptr; }
+  bool isSuccess() const override {
+    return std::all_of(calls_.begin(), calls_.end(), [](const WorkPtr& call) { return call->isSuccess(); });
+  }
   // Returns the exception of the first call that has failed.
   std::exception_ptr exception() const override {
     for (const WorkPtr& call : calls_) {

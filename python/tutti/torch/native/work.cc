@@ -80,7 +80,7 @@ std::exception_ptr CallWork::call() {
   } catch (const LibraryError& caught) {
     LibraryError error = in_operation(caught, title_, sequence_);
     error.rank = rank_;
-    owner_.communicator->note_raised();
+    if (error.fails_group()) owner_.communicator->note_raised();
     if (error.fails_group() && owner_.communicator->is_open()) owner_.hooks->start_abort();
     const bool limit_passed = timeout_.count() > 0 && std::chrono::steady_clock::now() - start >= timeout_;
     return std::make_exception_ptr(error.status == tutti_timeout && limit_passed ? with_timeout(error) : error);
