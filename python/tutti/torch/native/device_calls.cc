@@ -83,7 +83,7 @@ DeviceWorkPtr DeviceCalls::start(const CallDescription& description, Mode mode, 
     const c10::StreamGuard guard(stream);
     body({communicator->handle(description.timeout), handle});
   } catch (const LibraryError& caught) {
-    LibraryError error = in_operation(caught, description.title, description.sequence);
+    LibraryError error = in_operation(caught, description.title, description.is_message ? 0 : description.sequence);
     error.rank = description.rank;
     if (error.fails_group()) communicator->note_raised();
     if (error.fails_group() && communicator->is_open()) hooks_->start_abort();

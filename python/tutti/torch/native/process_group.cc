@@ -116,7 +116,8 @@ CallDescription ProcessGroupTutti::describe(Call call) {
           std::move(call.outputs),
           timeout_or_default(call.timeout),
           sequence_.fetch_add(number, std::memory_order_relaxed) + number,
-          rank_};
+          rank_,
+          call.is_message};
 }
 
 c10::Device ProcessGroupTutti::device_of(const Call& call) {

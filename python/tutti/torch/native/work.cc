@@ -33,14 +33,14 @@ LibraryError not_completed_error(Milliseconds timeout, int rank) {
 
 LibraryError in_operation(const LibraryError& error, const char* title, uint64_t sequence) {
   if (title == nullptr) return error;
-  const std::string name = title;
+  std::string name = title;
+  name.erase(0, name.find(':') + 1);  // Without "tutti:" or "gloo:".
+  const std::string operation =
+      sequence > 0 ? c10::str(name, " (sequence number ", sequence, ")") : c10::str("tutti_", name);
   const std::string& text = error.msg();
   const size_t end = text.find(": ");
   const bool has_function = text.rfind("tutti_", 0) == 0 && end != std::string::npos;
-  return LibraryError(error.status,
-                      c10::str(name.substr(name.find(':') + 1), " (sequence number ", sequence,
-                               "): ", has_function ? text.substr(end + 2) : text),
-                      error.rank);
+  return LibraryError(error.status, c10::str(operation, ": ", has_function ? text.substr(end + 2) : text), error.rank);
 }
 
 uint64_t new_completion_key() {

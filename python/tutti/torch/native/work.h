@@ -38,10 +38,12 @@ struct CallDescription {
   Milliseconds timeout{0};
   uint64_t sequence = 0;  // Number of collectives of the group so far, including this one.
   int rank = 0;
+  bool is_message = false;
 };
 
 // Returns the error with the name and the number of the collective, as the flight recorder shows them, instead of the
-// function of the C API. Without a title, as for internal calls, returns `error`.
+// function of the C API. `sequence`: 0 for messages, which have no number. Without a title, as for internal calls,
+// returns `error`.
 LibraryError in_operation(const LibraryError& error, const char* title, uint64_t sequence);
 
 class CallWork : public c10d::Work {
