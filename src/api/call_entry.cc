@@ -72,7 +72,7 @@ tutti_status shown_to_peers(tutti_status answer, CallEntry entry) {
     const bool is_message = entry.kind == Kind::send || entry.kind == Kind::recv;
     const std::string number = is_message ? "" : " #" + std::to_string(runner->board().last(handle->rank) + 1);
     if (text.starts_with(entry.function)) text.insert(std::strlen(entry.function), number);
-    runner->report_rejection(text);
+    runner->report_rejection(is_message ? RejectedCall::message : RejectedCall::collective, text);
     return {};
   });
   return answer;

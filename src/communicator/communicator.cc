@@ -196,6 +196,8 @@ Status Communicator::fail(Status status) { return control_->failures.fail(std::m
 
 Status Communicator::call_off(const Status& reason) { return control_->failures.call_off(reason); }
 
-void Communicator::report_rejection(const std::string& text) { control_->notifications.report_rejection(text); }
+void Communicator::report_rejection(RejectedCall call, const std::string& text) {
+  control_->notifications.report_rejection(call, text);
+}
 
 }  // namespace tutti

@@ -20,6 +20,7 @@ class Board;
 class MessageEndpoint;
 class Mesh;
 class TaggedMessages;
+enum class RejectedCall : std::uint32_t;
 struct ControlPlane;
 struct UniqueId;
 
@@ -106,7 +107,7 @@ class Communicator final {
   // rank.
   Status call_off(const Status& reason);
   // Shows to the peers, which may wait for the call, that a call of this rank is invalid. `text`: function and reason.
-  void report_rejection(const std::string& text);
+  void report_rejection(RejectedCall call, const std::string& text);
 
  private:
   // Returns the members of this rank's sub-communicator, in its order; empty if color is negative.

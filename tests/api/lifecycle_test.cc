@@ -69,6 +69,7 @@ TEST(Leave, ReportsRejectedCall_ToPeers) {
         };
         TUTTI_EXPECT_OK(reduce(values));
         if (rank == 1) {
+          EXPECT_EQ(tutti_send(values, 4, tutti_float32, 3, comms[1], nullptr), tutti_invalid_argument);
           EXPECT_EQ(reduce(nullptr), tutti_invalid_argument);
           EXPECT_EQ(tutti_send(values, 4, tutti_float32, 3, comms[1], nullptr), tutti_invalid_argument);
         }

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 7;  // Version of the board's layout.
+constexpr std::uint32_t kVersion = 8;  // Version of the board's layout.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);

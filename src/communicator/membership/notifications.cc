@@ -98,9 +98,9 @@ void Notifications::report_calls(NotificationKind kind) {
   membership_.mesh.notify(kind, std::as_bytes(std::span(records)));
 }
 
-void Notifications::report_rejection(const std::string& text) {
+void Notifications::report_rejection(RejectedCall call, const std::string& text) {
   const Board& board = membership_.board;
-  const Rejection rejection = {board.last(membership_.rank), text};
+  const Rejection rejection = {board.last(membership_.rank), call, text};
   if (!show_rejection(board.entry(membership_.rank).rejection, rejection) || !membership_.spans_hosts) return;
   RejectionRecord record;
   show_rejection(record, rejection);

@@ -34,7 +34,7 @@ class Notifications {
   // Sends the last call of this rank; for `leaving`, its last kCallHistory calls.
   void report_calls(NotificationKind kind);
   // Shows an invalid call of this rank, which peers may wait for, to all ranks. `text`: function and reason.
-  void report_rejection(const std::string& text);
+  void report_rejection(RejectedCall call, const std::string& text);
   // Sends the last call of this rank if it is the first one since an invalid call, which no longer holds up the peers.
   // Throws nothing.
   void report_correction();
