@@ -70,7 +70,9 @@ tutti_status shown_to_peers(tutti_status answer, CallEntry entry) {
   (void)caught([&]() -> Status {
     std::string text = last_error_of_thread();
     const bool is_message = entry.kind == Kind::send || entry.kind == Kind::recv;
-    const std::string number = is_message ? "" : " #" + std::to_string(runner->board().last(handle->rank) + 1);
+    // Earlier calls of a group or in a stream have no number yet.
+    const bool is_numbered = !is_message && !in_group() && handle->shared->queued.load(std::memory_order_acquire) == 0;
+    const std::string number = is_numbered ? " #" + std::to_string(runner->board().last(handle->rank) + 1) : "";
     if (text.starts_with(entry.function)) text.insert(std::strlen(entry.function), number);
     runner->report_rejection(is_message ? RejectedCall::message : RejectedCall::collective, text);
     return {};
