@@ -7,7 +7,7 @@ import torch.distributed as dist
 from harness import case, main, raises, same, values
 from inputs import FLOATS, FLOATS8, INTEGERS, OTHERS, SHAPES, UNSIGNED, inputs, layouts, reduced
 
-from tutti.torch import attach_residual, path
+from tutti.torch import Options, attach_residual, compress_hook, path
 
 
 def check_all_reduce(rank, size, dtype, ops):
@@ -289,6 +289,22 @@ def wrong_arguments(rank, size):
     raises(lambda: group.allgather([], one), "got 0 lists of outputs")
     raises(lambda: group.reduce_scatter(one, []), f"the list of inputs must have {size} tensors")
     raises(lambda: group.alltoall(one * size, []), "the list of inputs is empty")
+
+
+@case
+def options_are_checked(rank, size):
+    for wrong in (
+        {"compression": "int9"},
+        {"compression": None},
+        {"compression_rounding": "up"},
+        {"max_relative_error": 1.0},
+        {"max_relative_error": float("nan")},
+        {"max_relative_error": "1%"},
+        {"compression": "int8", "max_relative_error": 0.1},
+        {"compression_seed": 0.5},
+    ):
+        raises(lambda: Options(**wrong), *wrong)
+    raises(lambda: compress_hook("int9"), "int9", "int8_b32")
 
 
 if __name__ == "__main__":
