@@ -17,7 +17,7 @@ namespace {
 
 void read_entry(const Environment& environment, const ConfigEntry& entry, ReadConfig& read) {
   const Variable& variable = entry.variable;
-  Setting setting = {&variable, variable.fallback, "default"};
+  Setting setting = {&variable, variable.default_text, "default"};
   for (const char* name : {variable.name, variable.alias}) {
     std::optional<std::string> text = name == nullptr ? std::nullopt : environment.get(name);
     if (!text) continue;
@@ -38,8 +38,8 @@ void read_entry(const Environment& environment, const ConfigEntry& entry, ReadCo
     if (setting.refused) {
       read.config.refused.push_back(error);
     } else if (!accepted) {  // NCCL may accept the value.
-      read.warnings.push_back(error + ": " +
-                              (*variable.fallback == '\0' ? "ignored" : std::string("using ") + variable.fallback));
+      read.warnings.push_back(
+          error + ": " + (*variable.default_text == '\0' ? "ignored" : std::string("using ") + variable.default_text));
     }
     break;
   }

@@ -96,11 +96,11 @@ struct Config {
 };
 
 struct Variable {
-  const char* name;         // "TUTTI_TIMEOUT_MS"
-  const char* alias;        // NCCL's variable that is used if ours is not set, or null.
-  const char* fallback;     // The default, as text.
-  const char* group;        // Heading under which listings show it; rows of a group are adjacent in the table.
-  const char* description;  // One line: noun phrase, unit, values, restriction. Listings add the default.
+  const char* name;          // "TUTTI_TIMEOUT_MS"
+  const char* alias;         // NCCL's variable that is used if ours is not set, or null.
+  const char* default_text;  // The default, as text.
+  const char* group;         // Heading under which listings show it; rows of a group are adjacent in the table.
+  const char* description;   // One line: noun phrase, unit, values, restriction. Listings add the default.
 };
 std::span<const Variable> variables();
 

@@ -45,8 +45,8 @@ Result<UniqueId> make_unique_id(const RendezvousOptions& options);
 struct JoinOptions {
   std::int64_t timeout_ms = 120'000;  // All ranks fail when the first rank has waited this long.
   std::string secret_file;
-  std::string socket_ifname;  // Interfaces for connections to other hosts, as in RendezvousOptions.
-  bool apart = false;         // Treat every rank as a host of its own (must match on all ranks).
+  std::string socket_ifname;       // Interfaces for connections to other hosts, as in RendezvousOptions.
+  bool one_host_per_rank = false;  // Treat every rank as a host of its own (must match on all ranks).
   // Called if there are other hosts, before connections to them are made. All ranks receive the results. Null: no
   // offer.
   std::function<RemoteOffer()> remote_offer;

@@ -45,8 +45,8 @@ struct JoinRecord {
   PeerRecord peer;
   Address tree;  // Address at which it accepts its children in the tree.
   std::int64_t timeout_ms = 0;
-  std::uint32_t apart = 0;       // 1: treats every rank as a host of its own.
-  std::uint32_t protection = 0;  // Protection of peer sockets, see JoinOptions.
+  std::uint32_t one_host_per_rank = 0;  // 1: treats every rank as a host of its own.
+  std::uint32_t protection = 0;         // Protection of peer sockets, see JoinOptions.
 };
 static_assert(sizeof(JoinRecord) == 208);
 

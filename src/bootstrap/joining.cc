@@ -89,9 +89,9 @@ Status Joining::take_steps() {
   credentials_.key = TUTTI_TRY(communicator_key(id_, options_.secret_file));
   credentials_.communicator = id_.communicator;
   own_.peer = TUTTI_TRY(own_record());
-  if (options_.apart) own_.peer = set_apart(own_.peer, rank_);
+  if (options_.one_host_per_rank) own_.peer = as_own_host(own_.peer, rank_);
   own_.peer.location = options_.location;
-  own_.apart = options_.apart ? 1 : 0;
+  own_.one_host_per_rank = options_.one_host_per_rank ? 1 : 0;
   own_.protection = options_.protection;
   own_.timeout_ms = options_.timeout_ms;
   TUTTI_CHECK_OK(join_rendezvous());

@@ -80,7 +80,8 @@ Status Joining::await_peer_sockets() {
 Status Joining::connect_to_host(const Claim& claim, const PeerRecord& peer, const ListenerRecord& listener) {
   const std::string call = described(rank_, own_.peer, listener_) + " called " +
                            described(claim.server, peer, listener) + " over TCP at " + describe(listener.address);
-  TUTTI_CHECK_OK(check(listener, options_.apart ? LoopbackPolicy::allow : LoopbackPolicy::reject).during(call));
+  TUTTI_CHECK_OK(
+      check(listener, options_.one_host_per_rank ? LoopbackPolicy::allow : LoopbackPolicy::reject).during(call));
   const std::string purpose = call +
                               ": if both still run, let TCP through the firewalls between them, or name the interface "
                               "by which hosts reach each other by TUTTI_SOCKET_IFNAME";

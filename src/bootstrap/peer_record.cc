@@ -95,7 +95,7 @@ Result<PeerRecord> own_record() {
   return record;
 }
 
-PeerRecord set_apart(PeerRecord record, Rank rank) {
+PeerRecord as_own_host(PeerRecord record, Rank rank) {
   record.host = shortened(
       digest({}, {bytes_of("tutti rank apart"), bytes_of(record.host), bytes_of(record.process), bytes_of(rank)}));
   return record;

@@ -31,6 +31,6 @@ std::string hostname_of(const PeerRecord& record);
 std::string describe(const PeerRecord& record);  // "host-a pid 4242"
 Result<PeerRecord> own_record();
 // Returns the record as if the rank were alone on its host.
-PeerRecord set_apart(PeerRecord record, Rank rank);
+PeerRecord as_own_host(PeerRecord record, Rank rank);
 
 }  // namespace tutti

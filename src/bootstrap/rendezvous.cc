@@ -122,10 +122,11 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
                            " ranks, and " + other + " with " + std::to_string(ranks_) +
                            "; all ranks of a job must have the same number");
     }
-    if (record.apart != first.record.apart) {
-      return invalid_usage((record.apart != 0 ? who : other) +
+    if (record.one_host_per_rank != first.record.one_host_per_rank) {
+      return invalid_usage((record.one_host_per_rank != 0 ? who : other) +
                            " selects a network transport (TUTTI_TRANSPORT or options.tuning->transport), but " +
-                           (record.apart != 0 ? other : who) + " does not; the transport must match on all ranks");
+                           (record.one_host_per_rank != 0 ? other : who) +
+                           " does not; the transport must match on all ranks");
     }
     if (record.protection != first.record.protection) {
       return invalid_usage(who + " and " + other + " protect what they send over TCP differently: TUTTI_ENCRYPT and " +

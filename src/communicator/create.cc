@@ -98,7 +98,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   join.timeout_ms = options.init_timeout_ms;
   join.secret_file = config().secret_file;
   join.socket_ifname = config().socket_ifname;
-  join.apart = options.over_network();
+  join.one_host_per_rank = options.over_network();
   const Protection protection = protection_of(config());
   join.protection = static_cast<std::uint32_t>(protection);
   NetworkChoice network_choice;
@@ -125,7 +125,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   hosts.value().set_own_address(bootstrap->listener_address());
   std::vector<PeerSocket> peer_sockets = bootstrap->take_peer_sockets();
   // Predictions for loopback come from earlier measurements.
-  const bool loopback = join.apart && hosts.value().one_machine();
+  const bool loopback = join.one_host_per_rank && hosts.value().one_machine();
   // Links are measured for ranks on GPUs too, since their calls may get an error bound later.
   const bool probed = options.probes && !loopback && chosen.value().carriers == nullptr;
   hosts.value().set_network(TUTTI_TRY(probe_network(*bootstrap, hosts.value(), peer_sockets, probed, watch)));

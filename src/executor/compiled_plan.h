@@ -21,7 +21,7 @@ class CompiledPlan {
 
   const Program& program() const { return program_; }
   std::uint32_t scratch_units() const { return scratch_units_; }
-  // Returns whether it accesses buffers of peers, whose addresses ranks must exchange.
+  // Returns whether it accesses buffers of peers, whose addresses ranks must exchange. For tests.
   bool uses_mapped_memory() const { return mapped_; }
 
  private:

@@ -16,7 +16,7 @@ template <typename Config>
 struct ConfigField {
   const char* name;
   int Config::*member;
-  int least, most;
+  int min, max;
 };
 
 inline constexpr int kNoMaximum = INT_MAX;
@@ -35,18 +35,18 @@ Outcome copy_known(const Config& given, std::size_t least_bytes, const std::stri
 
 template <typename Config>
 Outcome check_range(const ConfigField<Config>& field, int value, const std::string& initializer) {
-  if (value >= field.least && value <= field.most) return {};
+  if (value >= field.min && value <= field.max) return {};
   return invalid_argument(std::string("config.") + field.name + " is " + std::to_string(value) + "; pass " +
-                          std::to_string(field.least) +
-                          (field.most == kNoMaximum ? " or more" : " to " + std::to_string(field.most)) +
+                          std::to_string(field.min) +
+                          (field.max == kNoMaximum ? " or more" : " to " + std::to_string(field.max)) +
                           ", or leave it as " + initializer + " sets it");
 }
 
 // Checks the bounds on channels. kUndefined, the least number, means no minimum.
-inline Outcome check_channels(int least, int most) {
-  if (most == kUndefined || least <= most) return {};
-  return invalid_argument("config.minCTAs is " + std::to_string(least) + ", more than config.maxCTAs, " +
-                          std::to_string(most));
+inline Outcome check_channels(int min, int max) {
+  if (max == kUndefined || min <= max) return {};
+  return invalid_argument("config.minCTAs is " + std::to_string(min) + ", more than config.maxCTAs, " +
+                          std::to_string(max));
 }
 
 }  // namespace tutti::nccl

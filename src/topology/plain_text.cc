@@ -52,8 +52,8 @@ std::size_t plain_lines_until(std::string_view text) {
   return at;
 }
 
-std::string_view beginning_of(std::string_view text, std::size_t most) {
-  std::size_t length = std::min(text.size(), most);
+std::string_view beginning_of(std::string_view text, std::size_t max_bytes) {
+  std::size_t length = std::min(text.size(), max_bytes);
   while (length > 0 && length < text.size() && continues(text[length])) --length;
   return text.substr(0, length);
 }

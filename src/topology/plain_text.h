@@ -12,7 +12,7 @@ namespace tutti {
 std::size_t plain_until(std::string_view text);
 // Like plain_until(), but also allows tabs and line ends, for whole files.
 std::size_t plain_lines_until(std::string_view text);
-// Returns the longest prefix of at most `most` bytes that does not split a character.
-std::string_view beginning_of(std::string_view text, std::size_t most);
+// Returns the longest prefix of at most `max_bytes` bytes that does not split a character.
+std::string_view beginning_of(std::string_view text, std::size_t max_bytes);
 
 }  // namespace tutti

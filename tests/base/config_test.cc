@@ -16,7 +16,7 @@ ReadConfig read(std::map<std::string, std::string> variables) { return read_conf
 TEST(Config, UsesDefaultsOfTable) {
   const ReadConfig nothing = read({});
   std::map<std::string, std::string> defaults;
-  for (const Variable& variable : variables()) defaults[variable.name] = variable.fallback;
+  for (const Variable& variable : variables()) defaults[variable.name] = variable.default_text;
   const ReadConfig all = read(defaults);
   EXPECT_TRUE(all.warnings.empty());
   EXPECT_EQ(all.config.timeout_ms, nothing.config.timeout_ms);

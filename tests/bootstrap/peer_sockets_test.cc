@@ -26,7 +26,7 @@ namespace {
 JoinOptions apart(std::int64_t timeout_ms = 60'000) {
   JoinOptions options;
   options.timeout_ms = timeout_ms;
-  options.apart = true;
+  options.one_host_per_rank = true;
   return options;
 }
 
@@ -167,7 +167,7 @@ TEST(PeerSockets, AreNotMade_BetweenRanksOfOneHost) {
   const Meeting point;
   const UniqueId id = point.id();
   JoinOptions together = apart();
-  together.apart = false;
+  together.one_host_per_rank = false;
   Processes processes;
   for (const Rank rank : {0, 1}) {
     const auto count = [](Bootstrap& bootstrap) {
@@ -188,7 +188,7 @@ TEST(PeerSockets, AreMade_WhenAnyRankNeedsThem) {
     Processes processes;
     for (const Rank rank : {0, 1, 2}) {
       JoinOptions options = apart();
-      options.apart = rank != other;
+      options.one_host_per_rank = rank != other;
       processes.start([=] { return join_and(talk, id, rank_of(rank, 3), options); });
     }
     for (const std::string& text : processes.reports()) {
@@ -230,7 +230,7 @@ TEST(PeerSockets, DoNotQueryOffer_OnOneHost) {
     processes.start([=] {
       bool requested = false;
       JoinOptions options = apart();
-      options.apart = false;
+      options.one_host_per_rank = false;
       options.remote_offer = [&requested] {
         requested = true;
         return RemoteOffer{};

@@ -16,14 +16,14 @@ TEST(LaneSpecs, HaveSlotsThatProofsAssume) {
   for (const LaneForm form : {LaneForm::one_way, LaneForm::round_trip, LaneForm::swap}) {
     EXPECT_EQ(slots(form, Slots::one), 1U);
     EXPECT_EQ(slots(form, Slots::several), kSimpleSlots);
-    EXPECT_GT(slots(form, Slots::most), kSimpleSlots);
+    EXPECT_GT(slots(form, Slots::max), kSimpleSlots);
   }
 }
 
 // Lanes of a pair and tag with different numbers of slots are different lanes.
 TEST(LaneSpecs, DifferByTheirSlots) {
   const LaneUse use = {.peer = 1};
-  EXPECT_NE(spec_of(use, 0, Protocol::simple, Slots::several), spec_of(use, 0, Protocol::simple, Slots::most));
+  EXPECT_NE(spec_of(use, 0, Protocol::simple, Slots::several), spec_of(use, 0, Protocol::simple, Slots::max));
 }
 
 }  // namespace

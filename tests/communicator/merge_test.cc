@@ -33,7 +33,7 @@ std::vector<std::string> join(Rank ranks, const std::function<std::string(Bootst
   for (Rank rank = 0; rank < ranks; ++rank) {
     processes.start([&, rank]() -> std::string {
       JoinOptions options;
-      options.apart = true;
+      options.one_host_per_rank = true;
       options.location.wants_topology = 1;
       auto joined = Bootstrap::join(meeting.id(), rank, ranks, options);
       if (!joined.ok()) return std::move(joined).status().message();

@@ -56,7 +56,7 @@ std::vector<std::string> join(const Hosts& hosts, const Rank1& odd) {
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     processes.start([&, rank]() -> std::string {
       JoinOptions options;
-      options.apart = true;
+      options.one_host_per_rank = true;
       auto joined = Bootstrap::join(meeting.id(), rank, hosts.ranks(), options);
       if (!joined.ok()) return std::move(joined).status().message();
       return rank == 1 ? odd(*joined.value(), hosts) : look(*joined.value(), hosts, true);

@@ -53,7 +53,8 @@ TEST(Help, ExplainsEveryOptionOfEveryCommand) {
       EXPECT_NE(text.find("\n  --" + std::string(row.name) + " "), std::string::npos) << name;
       EXPECT_GE(row.help.size(), 15U) << name;
       EXPECT_EQ(row.help.back(), '.') << name;
-      EXPECT_EQ(row.argument != nullptr, !row.fallback.empty()) << name << " needs a default exactly if it has a value";
+      EXPECT_EQ(row.argument != nullptr, !row.default_text.empty())
+          << name << " needs a default exactly if it has a value";
     }
     EXPECT_GE(command.examples.size(), 2U) << command.name;
     EXPECT_NE(text.find("\nEnvironment: "), std::string::npos) << command.name;

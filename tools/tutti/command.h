@@ -9,11 +9,11 @@
 namespace tutti::tool {
 
 struct OptionRow {
-  const char* name;      // "ranks", written --ranks.
-  int key;               // Identifies the option to the command; unique within it.
-  const char* argument;  // Placeholder of the value in the help: "N". Null: the option takes no value.
-  std::string fallback;  // Default of an option with a value, in words, or kRequired.
-  std::string help;      // Meaning, unit and allowed values, in full sentences.
+  const char* name;          // "ranks", written --ranks.
+  int key;                   // Identifies the option to the command; unique within it.
+  const char* argument;      // Placeholder of the value in the help: "N". Null: the option takes no value.
+  std::string default_text;  // Default of an option with a value, in words, or kRequired.
+  std::string help;          // Meaning, unit and allowed values, in full sentences.
   bool may_repeat = false;
 };
 inline constexpr const char* kRequired = "required";

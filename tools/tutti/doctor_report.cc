@@ -34,7 +34,7 @@ std::string origin(const Setting& setting) {
   std::string text = "default";
   if (!is_default(setting)) {
     text = setting.refused ? "invalid" : setting.source == variable.name ? "set" : "from " + setting.source;
-    text += "; default " + shown(variable.fallback);
+    text += "; default " + shown(variable.default_text);
   }
   if (variable.alias != nullptr && setting.source != variable.alias) text += std::string("; also ") + variable.alias;
   return text;
@@ -60,7 +60,7 @@ std::string settings_json() {
     const Variable& variable = *setting.variable;
     text += (text.empty() ? "\n  {\"name\": " : ",\n  {\"name\": ") + json_quoted(variable.name) +
             ", \"group\": " + json_quoted(variable.group) + ", \"value\": " + json_quoted(setting.value) +
-            ", \"source\": " + json_quoted(setting.source) + ", \"default\": " + json_quoted(variable.fallback) +
+            ", \"source\": " + json_quoted(setting.source) + ", \"default\": " + json_quoted(variable.default_text) +
             ", \"nccl_name\": " + (variable.alias == nullptr ? "null" : json_quoted(variable.alias)) +
             ", \"description\": " + json_quoted(variable.description) + "}";
   }

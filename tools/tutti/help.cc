@@ -20,7 +20,7 @@ std::string option_text(const OptionRow& row) {
   const std::string title = padded("  --" + std::string(row.name) + argument, kOptionColumns);
   std::string details = row.help;
   if (row.argument != nullptr)
-    details += row.fallback == kRequired ? " (required)" : " (default: " + row.fallback + ")";
+    details += row.default_text == kRequired ? " (required)" : " (default: " + row.default_text + ")";
   if (row.may_repeat) details += " May be repeated.";
   return title + wrapped(details, kOptionColumns, title.size());
 }

@@ -31,12 +31,12 @@ std::string protocol_names() {
          name(Protocol::simple) + " for long ones";
 }
 
-OptionRow collective_row(const std::string& fallback) {
-  return {"collective", kCollective, "NAME", fallback, "Collective: " + collective_names() + "."};
+OptionRow collective_row(const std::string& default_text) {
+  return {"collective", kCollective, "NAME", default_text, "Collective: " + collective_names() + "."};
 }
 
-OptionRow groups_row(const std::string& fallback, const std::string& number_of_layouts) {
-  return {"groups", kGroups, "LAYOUT", fallback,
+OptionRow groups_row(const std::string& default_text, const std::string& number_of_layouts) {
+  return {"groups", kGroups, "LAYOUT", default_text,
           "How ranks are placed on hosts: 2x4 is 2 hosts with 4 ranks each, 3+5 a host with 3 ranks and one with 5. "
           "With racks: 2x2x4 is 2 racks of 2 hosts with 4 ranks each, 4+4+4/2+1 is 3 hosts in racks of 2 and 1. " +
               number_of_layouts};

@@ -74,8 +74,8 @@ enum Option {
 Status not_implemented();
 
 // Table rows of options that several commands share.
-OptionRow collective_row(const std::string& fallback);
-OptionRow groups_row(const std::string& fallback, const std::string& number_of_layouts);
+OptionRow collective_row(const std::string& default_text);
+OptionRow groups_row(const std::string& default_text, const std::string& number_of_layouts);
 OptionRow gpu_row();
 OptionRow nvlink_domain_row();
 OptionRow compress_row();

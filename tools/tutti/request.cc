@@ -94,11 +94,11 @@ Result<std::vector<Groups>> parse_layouts(std::string_view text) {
   return layouts;
 }
 
-Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least, std::uint32_t most) {
+Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t min_value, std::uint32_t max_value) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error == std::errc() && end == text.end() && value >= least && value <= most) return value;
-  return invalid_argument("must be from " + std::to_string(least) + " to " + std::to_string(most));
+  if (error == std::errc() && end == text.end() && value >= min_value && value <= max_value) return value;
+  return invalid_argument("must be from " + std::to_string(min_value) + " to " + std::to_string(max_value));
 }
 
 Result<double> parse_bytes(std::string_view text) {

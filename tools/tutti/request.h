@@ -34,8 +34,8 @@ Rank ranks_in(const Groups& groups);
 
 // Parses layouts such as "2x2,3+5".
 Result<std::vector<Groups>> parse_layouts(std::string_view text);
-// Parses a whole number from `least` to `most`.
-Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t least, std::uint32_t most);
+// Parses a whole number from `min_value` to `max_value`.
+Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t min_value, std::uint32_t max_value);
 // Parses "8", "64K" or "1.5M" into whole bytes, from 1 to 10^15. K, M, G and T are powers of 1024, as in nccl-tests.
 Result<double> parse_bytes(std::string_view text);
 // Parses one size, or "8..16G": all sizes from 8 bytes to 16 GiB, each twice the one before.

@@ -16,12 +16,12 @@ constexpr Rank kMaxRanksInOrders = 4096;
 
 }  // namespace
 
-HostRings orders_on(const simulator::Network& network, std::uint32_t most) {
+HostRings orders_on(const simulator::Network& network, std::uint32_t max_orders) {
   const std::uint32_t hosts = network.cluster().hosts;
   const Topology& host = network.cluster().host;
   std::vector<NodeId> gpus = host.all(NodeKind::gpu);
   const bool alike = network.hosts_per_nvlink_domain() > 1 || (hosts == 1 && !host.all(NodeKind::nvswitch).empty());
-  if (most == 0 || alike || host.hosts.size() > 1 || gpus.size() < network.ranks_per_host() ||
+  if (max_orders == 0 || alike || host.hosts.size() > 1 || gpus.size() < network.ranks_per_host() ||
       network.ranks() > kMaxRanksInOrders)
     return {};
   std::sort(gpus.begin(), gpus.end(), [&](NodeId a, NodeId b) { return host.nodes[a].index < host.nodes[b].index; });
@@ -30,7 +30,7 @@ HostRings orders_on(const simulator::Network& network, std::uint32_t most) {
   std::vector<RankNode> rank_nodes;
   for (Rank rank = 0; rank < network.ranks(); ++rank)
     rank_nodes.push_back({rank / network.ranks_per_host(), gpus[rank % network.ranks_per_host()]});
-  RankRings rings = find_rank_rings(merger.take(), rank_nodes, most);
+  RankRings rings = find_rank_rings(merger.take(), rank_nodes, max_orders);
   HostRings found{.orders = {}, .only_rings = rings.only_rings};
   for (std::vector<Rank>& order : rings.orders) found.orders.push_back({.groups = {}, .order = std::move(order)});
   return found;

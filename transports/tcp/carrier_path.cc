@@ -48,7 +48,7 @@ Status TcpConnection::handle_carrier_offer(const TcpFrameHeader& header, const s
   }
   Status connected = carrier_->connect({zero + 1, end});
   reaches_ = connected.ok();
-  notify(TcpFrameKind::settled, 0, 0, {}, reaches_ ? 1 : 0);
+  notify(TcpFrameKind::reaches, 0, 0, {}, reaches_ ? 1 : 0);
   if (!reaches_ && requires_carrier_) broken_ = Status(connected.code(), advised(connected.message()));
   return {};
 }

@@ -14,7 +14,7 @@ enum class TcpFrameKind : std::uint16_t {
   credit = 3,   // Number of messages of the receiver's lane consumed so far: `number`.
   note = 4,     // A note for the owner of the context. `lane`: another context that the note passes, or 0.
   carrier = 5,  // First frame. Offers a carrier (payload: name, zero byte, address), or none (no payload).
-  settled = 6,  // Reports in `number` whether the sender reaches the other end by the carrier: 1 or 0.
+  reaches = 6,  // Reports in `number` whether the sender reaches the other end by the carrier: 1 or 0.
   landing = 7,  // Payload: destination of messages of the receiver's lane, for the carrier.
   closed = 8,   // The sender has left the communicator and sends nothing more for it.
 };

@@ -87,7 +87,7 @@ Status TcpConnection::handle_frame(const TcpFrameHeader& header, const std::byte
     case TcpFrameKind::lane: return accept_lane(header, payload);
     case TcpFrameKind::note: return accept_note(header, payload);
     case TcpFrameKind::carrier: return handle_carrier_offer(header, payload);
-    case TcpFrameKind::settled: return choose_data_path(header.number != 0);
+    case TcpFrameKind::reaches: return choose_data_path(header.number != 0);
     case TcpFrameKind::landing: return accept_landing(header, payload);
     case TcpFrameKind::closed:
       lanes_.close_there(header.context);

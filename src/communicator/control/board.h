@@ -71,8 +71,9 @@ struct alignas(128) BoardEntry {
   std::uint32_t asleep = 0;                // The word on which the rank sleeps; see src/base/sleep_word.h.
   std::uint32_t allows_heavy_fence = 0;    // 1: heavy_fence() of other ranks acts on the rank.
   std::uint64_t cpus[kMaxCpus / 64] = {};  // CPUs that the rank may use; CPU c is bit c % kMaxCpus.
-  std::uint64_t moves = 0;  // If ranks share the device in time slices: launches of the rank that made progress.
-  WaitRecord wait;          // The last wait that the rank has shown.
+  std::uint64_t launches_with_progress =
+      0;            // If ranks share the device in time slices: launches of the rank that made progress.
+  WaitRecord wait;  // The last wait that the rank has shown.
   // Not 0: the rank may be accessing memory of its peers; see remote_access.h. On a cache line of its own.
   alignas(128) std::uint32_t remote_accesses = 0;
   // The same mark for each thread block of the rank on a device, by channel.

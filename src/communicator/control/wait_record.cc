@@ -16,8 +16,8 @@ void show_wait(WaitRecord& own, const Wait& wait) {
     store_relaxed(&own.call, wait.call);
     store_release(&own.version, own.version + 1);
   }
-  store_release(&own.looks, own.looks + 1);
-  full_fence();  // The next poll must not read memory before `looks` is visible.
+  store_release(&own.polls, own.polls + 1);
+  full_fence();  // The next poll must not read memory before `polls` is visible.
 }
 
 std::optional<Wait> read_wait(const WaitRecord& record) {
@@ -27,7 +27,7 @@ std::optional<Wait> read_wait(const WaitRecord& record) {
   wait.sequence = load_relaxed(&record.sequence);
   wait.peer = static_cast<Rank>(load_relaxed(&record.peer));
   wait.call = load_relaxed(&record.call);
-  wait.looks = load_relaxed(&record.looks);
+  wait.polls = load_relaxed(&record.polls);
   std::atomic_thread_fence(std::memory_order_acquire);
   if (version % 2 != 0 || load_relaxed(&record.version) != version || wait.began_ns == 0) return std::nullopt;
   return wait;

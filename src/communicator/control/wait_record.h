@@ -17,7 +17,7 @@ struct Wait {
   std::uint64_t sequence = 0;  // Number of collectives that the rank had begun, including the one that waits.
   Rank peer = 0;               // The rank for which it waits.
   WaitingCall call = WaitingCall::send;
-  std::uint64_t looks = 0;  // Total number of unsuccessful polls in the rank's waits.
+  std::uint64_t polls = 0;  // Total number of unsuccessful polls in the rank's waits.
 };
 static_assert(sizeof(Wait) == 32);
 
@@ -25,14 +25,14 @@ static_assert(sizeof(Wait) == 32);
 // fields.
 struct WaitRecord {
   std::uint64_t version = 0;
-  std::uint64_t looks = 0;
+  std::uint64_t polls = 0;
   std::int64_t began_ns = 0;  // 0: the rank has not waited yet.
   std::uint64_t sequence = 0;
   std::uint32_t peer = 0;
   WaitingCall call = WaitingCall::send;
 };
 
-// Shows that the rank still waits after an unsuccessful poll. Ignores `wait.looks`. Two calls with the same `began_ns`
+// Shows that the rank still waits after an unsuccessful poll. Ignores `wait.polls`. Two calls with the same `began_ns`
 // mean that the rank made no progress between them.
 void show_wait(WaitRecord& own, const Wait& wait);
 

@@ -60,10 +60,10 @@ class DeviceBackend final : public Backend {
   Result<WindowHandle> register_window(const WindowBuffer& own);
   bool has_window(WindowHandle window) const { return windows_.contains(window); }
   Status deregister_window(WindowHandle window);
-  // Number of collectives so far whose plans access peers' memory directly.
+  // Number of collectives so far whose plans access peers' memory directly. For tests.
   std::uint64_t mapped_calls() const { return mapped_calls_; }
 
-  // Number of polls of the proxy; 0 without a proxy.
+  // Number of polls of the proxy; 0 without a proxy. For tests.
   std::uint64_t proxy_rounds() const { return monitor_.proxy_rounds(); }
 
   Rank rank() const { return rank_; }

@@ -252,15 +252,16 @@ std::uint32_t TimeSlicedLauncher::count(const Request& request, ThreadBlockState
 }
 
 std::uint64_t TimeSlicedLauncher::progress_of_peers() const {
-  std::uint64_t moves = 0;
+  std::uint64_t progress = 0;
   for (Rank peer = 0; peer < control_.membership.ranks; ++peer) {
-    if (peer != control_.membership.rank) moves += load_acquire(&control_.membership.board.entry(peer).moves);
+    if (peer != control_.membership.rank)
+      progress += load_acquire(&control_.membership.board.entry(peer).launches_with_progress);
   }
-  return moves;
+  return progress;
 }
 
 void TimeSlicedLauncher::notify_peers() const {
-  std::uint64_t& moves = control_.membership.board.entry(control_.membership.rank).moves;
+  std::uint64_t& moves = control_.membership.board.entry(control_.membership.rank).launches_with_progress;
   store_release(&moves, moves + 1);
 }
 

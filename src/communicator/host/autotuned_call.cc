@@ -18,7 +18,7 @@ Result<const AutotunedCall::Collective*> AutotunedCall::next() {
   const Collective* const done = nullptr;
   switch (part_) {
     case Part::none: return autotuning.saved().needs_sharing() ? begin_broadcast_saved() : begin_call();
-    case Part::recall: autotuning.saved().mark_shared(); return begin_call();
+    case Part::broadcast_saved: autotuning.saved().mark_shared(); return begin_call();
     case Part::call:
       if (tuned_ == nullptr) return done;
       ended_ = tuned_->record(running_.prepared->ran_mapped(), now_ns() - began_ns_);
@@ -33,7 +33,7 @@ Result<const AutotunedCall::Collective*> AutotunedCall::next() {
 
 // Rank 0 reads the file.
 Result<const AutotunedCall::Collective*> AutotunedCall::begin_broadcast_saved() {
-  part_ = Part::recall;
+  part_ = Part::broadcast_saved;
   SavedTuning& saved = backend_.autotuning().saved();
   saved.read();
   const std::span<std::byte> table = std::as_writable_bytes(saved.table());

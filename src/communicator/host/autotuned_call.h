@@ -24,7 +24,7 @@ class AutotunedCall {
   Result<const Collective*> next();
 
  private:
-  enum class Part : std::uint8_t { none, recall, call, sum };
+  enum class Part : std::uint8_t { none, broadcast_saved, call, sum };
   Result<const Collective*> begin_broadcast_saved();
   Result<const Collective*> begin_call();
   Result<const Collective*> begin_sum();

@@ -11,7 +11,7 @@ constexpr std::uint32_t kCacheLine = 64;
 // `alone` is the same use for lanes with one slot, which stays in the nearest cache. One slot suffices if no message is
 // sent before the previous one has been answered.
 Slots slots_of(const LaneUse& use, const LaneUse& alone, bool few) {
-  if (use.form == LaneForm::one_way) return few ? Slots::several : Slots::most;
+  if (use.form == LaneForm::one_way) return few ? Slots::several : Slots::max;
   return use == alone ? Slots::one : Slots::several;
 }
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/communicator/planning/disagreement.h"
 #include "src/communicator/planning/message_signature.h"
 #include "src/communicator/planning/planning.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 // Counter difference that guarantees a complete poll in between, since the first of the polls may have begun before the
 // counter was read.
-constexpr std::uint64_t kLooksBetween = 3;
+constexpr std::uint64_t kPollsBetween = 3;
 
 WaitingCall waiting_call(const CurrentCall& current) {
   if (current.record() != nullptr) return WaitingCall::collective;
@@ -79,7 +80,7 @@ Status DeadlockDetection::check(std::int64_t began_ns) {
     return {};
   }
   for (std::size_t i = 0; i < waits.size(); ++i) {
-    if (waits[i].wait.looks < seen_.waits[i].wait.looks + kLooksBetween) return {};
+    if (waits[i].wait.polls < seen_.waits[i].wait.polls + kPollsBetween) return {};
   }
   std::string order;
   for (const PeerWait& waiting : waits)

@@ -20,7 +20,7 @@ std::optional<Wait> live_wait(const Board& board, Rank rank, std::int64_t within
     const auto wait = read_wait(record);
     if (wait && is_remote) return wait;  // An answer.
     const bool is_same = wait && first && wait->began_ns == first->began_ns && wait->peer == first->peer;
-    if (is_same && wait->looks > first->looks) return wait;
+    if (is_same && wait->polls > first->polls) return wait;
     if (wait && !is_same) first = wait;
     meanwhile();
     ::sched_yield();

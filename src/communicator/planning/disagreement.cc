@@ -1,4 +1,5 @@
-// Error messages for ranks that make different calls.
+#include "src/communicator/planning/disagreement.h"
+
 #include <string>
 
 #include "src/base/config.h"

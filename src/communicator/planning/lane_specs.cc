@@ -34,7 +34,7 @@ LaneSpec spec_of(const LaneUse& use, Rank self, Protocol protocol, Slots slots, 
 }
 
 LaneSpec message_spec(Rank writer, Rank reader, std::uint16_t tag, const SlotSizes& sizes) {
-  LaneSpec spec = spec_with_slots(LaneForm::one_way, Protocol::simple, Slots::most, sizes);
+  LaneSpec spec = spec_with_slots(LaneForm::one_way, Protocol::simple, Slots::max, sizes);
   spec.writer = writer;
   spec.reader = reader;
   spec.tag = tag;

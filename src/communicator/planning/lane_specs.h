@@ -20,7 +20,7 @@ struct SlotSizes {
 // Number of slots of a lane. With more slots a writer can run further ahead, but fewer of them stay in the nearest
 // caches. Short consecutive calls benefit from more slots. Calls with many chunks gain nothing beyond what their plan
 // needs. Two-way lanes need no credits and have only the slots that their plans need.
-enum class Slots : std::uint8_t { one, several, most };
+enum class Slots : std::uint8_t { one, several, max };
 constexpr std::uint8_t slot_shift_of(Slots slots) { return slots == Slots::one ? 0 : slots == Slots::several ? 2 : 3; }
 
 // Returns the name of a lane of a rank's plan, on channel 0.

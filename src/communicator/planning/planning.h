@@ -34,21 +34,6 @@ CallRecord record_of(const Call& call, const CommunicatorOptions& options);
 inline Signature signature_of(const CallRecord& record) {
   return {record.signature + static_cast<std::uint32_t>(record.sequence) * 0x9e3779b1U};
 }
-struct RanksCall {
-  Rank rank;
-  const CallRecord& record;
-};
-// Returns the error for two ranks that made different calls. `communicator` is its name; empty: none.
-Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs);
-// A send or recv of a rank.
-struct RanksMessage {
-  Rank rank;
-  std::string description;  // Example: "send(20 int32, to rank 0)".
-};
-// Returns the error for a deadlock: a send or recv waits for a rank in a collective, which waits for the sender or
-// receiver. `order` describes which rank waits for which.
-Status deadlock(const std::string& communicator, const RanksCall& collective, const RanksMessage& message,
-                const std::string& order);
 
 // Returns the machine model for ranks on host memory: shared cores, and links between hosts.
 Machine machine_of(const Hosts& hosts);

@@ -10,7 +10,7 @@
 #include "src/tuner/map_ranks.h"
 
 namespace tutti {
-RingOrders ring_orders(const Hosts& hosts, std::uint32_t most) {
+RingOrders ring_orders(const Hosts& hosts, std::uint32_t max_rings) {
   const RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
   if (hosts.topology() == nullptr) return {.each = {rank_mapping}};
   std::vector<RankNode> nodes;
@@ -20,7 +20,7 @@ RingOrders ring_orders(const Hosts& hosts, std::uint32_t most) {
     const std::uint32_t host = hosts.host_number(rank);
     nodes.push_back({host, gpu_on(hosts.topology()->of(host), gpu)});
   }
-  RankRings rings = find_rank_rings(*hosts.topology(), nodes, most);
+  RankRings rings = find_rank_rings(*hosts.topology(), nodes, max_rings);
   if (rings.orders.empty()) return {.each = {rank_mapping}};
   RingOrders orders;
   orders.only_rings = rings.only_rings;

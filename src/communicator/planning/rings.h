@@ -19,9 +19,9 @@ struct RingOrders {
   bool only_rings = false;        // See Query::only_rings.
 };
 
-// Returns the rank orders of rings from src/tuner/map_ranks.h, at most `most`, with hosts as groups. Returns one entry
-// without an order if the topology of a host or the GPU of a rank is unknown. Equal on all ranks.
-RingOrders ring_orders(const Hosts& hosts, std::uint32_t most);
+// Returns the rank orders of rings from src/tuner/map_ranks.h, at most `max_rings`, with hosts as groups. Returns one
+// entry without an order if the topology of a host or the GPU of a rank is unknown. Equal on all ranks.
+RingOrders ring_orders(const Hosts& hosts, std::uint32_t max_rings);
 
 // Returns the mapping for several hosts. Like rank_mapping_of(), but orders the ranks of a host by the network ports
 // nearest to their GPUs. Ranks with the same position on each host are then on one rail. Returns rank order if this is

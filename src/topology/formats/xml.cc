@@ -53,20 +53,19 @@ Result<std::string> Xml::bus_id(const pugi::xml_node& at, const char* attribute)
   return id;
 }
 
-Result<double> Xml::number(const pugi::xml_node& at, const char* attribute, double otherwise, double most) const {
+Result<double> Xml::number(const pugi::xml_node& at, const char* attribute, double otherwise, double max) const {
   const std::string_view text = at.attribute(attribute).value();
   if (text.empty()) return otherwise;
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
     return error_at(at, quoted(attribute, text) + " is not a number >= 0");
-  if (value > most)
-    return error_at(at, quoted(attribute, text) + " is more than " + std::to_string(std::llround(most)));
+  if (value > max) return error_at(at, quoted(attribute, text) + " is more than " + std::to_string(std::llround(max)));
   return value;
 }
 
 Result<std::uint64_t> Xml::whole(const pugi::xml_node& at, const char* attribute, std::uint64_t otherwise,
-                                 std::uint64_t most) const {
+                                 std::uint64_t max) const {
   const std::string_view text = at.attribute(attribute).value();
   if (text.empty()) return otherwise;
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
@@ -75,7 +74,7 @@ Result<std::uint64_t> Xml::whole(const pugi::xml_node& at, const char* attribute
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
   if (error != std::errc() || end != digits.data() + digits.size())
     return error_at(at, quoted(attribute, text) + " is not an integer >= 0");
-  if (value > most) return error_at(at, quoted(attribute, text) + " is more than " + std::to_string(most));
+  if (value > max) return error_at(at, quoted(attribute, text) + " is more than " + std::to_string(max));
   return value;
 }
 

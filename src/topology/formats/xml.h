@@ -24,11 +24,11 @@ class Xml {
   // Returns the attribute as a normalised PCI address; fails if it is malformed.
   Result<std::string> bus_id(const pugi::xml_node& at, const char* attribute) const;
   // Returns the attribute as a number, or `otherwise` if it is absent or empty. Fails unless it is between 0 and
-  // `most`.
-  Result<double> number(const pugi::xml_node& at, const char* attribute, double otherwise, double most) const;
+  // `max`.
+  Result<double> number(const pugi::xml_node& at, const char* attribute, double otherwise, double max) const;
   // Same contract as number(), for integers: decimal, or hexadecimal after 0x.
   Result<std::uint64_t> whole(const pugi::xml_node& at, const char* attribute, std::uint64_t otherwise,
-                              std::uint64_t most) const;
+                              std::uint64_t max) const;
 
  private:
   Xml(std::string_view text, std::string origin) : text_(text), origin_(std::move(origin)) {}
