@@ -1,5 +1,7 @@
 #include "src/bootstrap/channel.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -20,7 +22,11 @@ static_assert(sizeof(FailureRecord) == kFailureBytes);
 }  // namespace
 
 ControlChannel::ControlChannel(AcceptedPeer accepted)
-    : socket_(std::move(accepted.socket)), session_(accepted.session), opened_by_us_(accepted.opened_by_us) {}
+    : socket_(std::move(accepted.socket)), session_(accepted.session), opened_by_us_(accepted.opened_by_us) {
+  // Otherwise the last message could wait for an acknowledgement, and close() drops it if unread data has arrived.
+  const int on = 1;
+  (void)::setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
 
 short ControlChannel::events() const { return unsent() ? POLLIN | POLLOUT : POLLIN; }
 
