@@ -13,6 +13,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     bool data = false;
     bool lanes = false;
     bool flags = false;
+    std::uint32_t of_all_ranks = 0;
     Fold fold = step.fold;
     for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
       for (Operand operand : side) {
@@ -22,6 +23,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           mapped_ = mapped_ || (operand.reserved != 0 && operand.space != Space::scratch);
           data = true;
           if (operand.peer == kAllRanks) {
+            ++of_all_ranks;
             operand.peer = plan.problem.ranks;
             fold = Fold::by_switches;
           }
@@ -32,7 +34,8 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
         operands_.push_back(operand);
       }
     }
-    TUTTI_ASSERT(data || !lanes);  // The length of a message follows from a memory operand.
+    TUTTI_ASSERT(of_all_ranks == 0 || of_all_ranks == 2);  // Switches load and store at multicast addresses only.
+    TUTTI_ASSERT(data || !lanes);                          // The length of a message follows from a memory operand.
     const auto first = static_cast<std::uint32_t>(operands_.size() - step.sources.size() - step.targets.size());
     steps_.push_back({.first = first,
                       .sources = static_cast<std::uint16_t>(step.sources.size()),
