@@ -5,6 +5,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/tuner/choose.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/device/device_processes.h"
 #include "tests/communicator/device/typed_part.h"
 
@@ -12,11 +13,11 @@ namespace tutti::test {
 namespace {
 
 // On the emulator the test runs one of this many calls, since waits take long on a busy machine. Runs with 2, 4 and 8
-// ranks select different calls. Without sanitizers they cover every type and reduction together.
+// ranks select different calls. Without sanitizers they cover every type and reduction together, and so do samples.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint32_t kEmulatorShare = 6;
+constexpr std::uint32_t kSampleShare = 6;
 #else
-constexpr std::uint32_t kEmulatorShare = 3;
+constexpr std::uint32_t kSampleShare = 3;
 #endif
 
 constexpr Rank kRankCounts[] = {1, 2, 4, 8};
@@ -131,7 +132,7 @@ std::string run_sweep(DeviceRanks& own, Rank index, Rank rank, std::span<const S
 class SweepOfThreads : public OnDevices {};
 
 TEST_P(SweepOfThreads, ComputesCorrectBits) {
-  const Extent extent = is_gpu(GetParam()) ? Extent{6, 1} : Extent{1, kEmulatorShare};
+  const Extent extent = is_gpu(GetParam()) && requested_sample() == 0 ? Extent{6, 1} : Extent{1, kSampleShare};
   for (const Rank n : kRankCounts) {
     DeviceRanks ranks(*rig_, n);
     const std::vector<SweepCall> calls = sweep_calls(n, Live::in_one_process, extent);
@@ -170,7 +171,7 @@ class SweepOfProcesses : public DevicesOfProcesses {};
 // On a GPU without MPS, processes are time-sliced and each call takes about 100 times as long. The sweep is smaller
 // there.
 TEST_P(SweepOfProcesses, ComputesCorrectBits) {
-  const Extent extent = is_gpu(GetParam()) ? Extent{1, 8} : Extent{1, kEmulatorShare};
+  const Extent extent = is_gpu(GetParam()) ? Extent{1, 8} : Extent{1, kSampleShare};
   for (const Rank n : kRankCounts) {
     DeviceProcessGroup processes;
     const auto work = [&](DeviceRanks& own, Rank rank) {
