@@ -18,16 +18,17 @@ import torch
 import torch.distributed as dist
 
 from tutti import _options
-from tutti._api import CommOptions, Type, UniqueIdStruct, c
-from tutti._errors import check
+from tutti._api import CommOptions, Status, Type, UniqueIdStruct, c
+from tutti._errors import Error, check
 
-from ._errors import no_members_error, raised_by, shut_down_error, timeout_error
+from ._errors import error_of, no_members_error, raised_by, shut_down_error, timeout_error
 from ._options import Options
 from ._python_tensors import no_autograd
 
 log = logging.getLogger("tutti.torch")
 
 KEY = "tutti/id"
+_REJECTED = b"rank 0 cannot join: "  # Begins the value of KEY if its options are invalid.
 Call = Callable[[Any], None]  # Makes a call on the communicator that it gets.
 
 
@@ -42,6 +43,8 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Tuple[Any, A
         store.set(KEY, bytes(memoryview(identifier).cast("B")))
     else:
         data = store.get(KEY)
+        if data.startswith(_REJECTED):
+            raise error_of(Status.remote_error, data.decode(errors="replace"), rank)
         if len(data) != ctypes.sizeof(identifier):
             raise RuntimeError(f"the store's {KEY} has {len(data)} bytes instead of {ctypes.sizeof(identifier)}; use the "
                                "same version of tutti on all ranks")
@@ -49,8 +52,9 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Tuple[Any, A
     handle = ctypes.c_void_p()
     try:
         check(c.comm_create(identifier, rank, size, _options.struct_of(made), handle), rank)
-    except Exception:
-        _delete_id(store, rank)
+    except Error as error:
+        if rank == 0:
+            _withdraw_id(store, error)
         raise
     try:
         _forget_id(store, rank, handle)
@@ -60,16 +64,25 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Tuple[Any, A
     return handle.value, dist.PrefixStore(_prefix_of(bytes(memoryview(identifier).cast("B"))), store)
 
 
-def _delete_id(store: Any, rank: int) -> None:
+def _delete_id(store: Any) -> None:
     """A store may outlive its groups, so the next group must not find this id."""
-    if rank == 0:
-        with contextlib.suppress(Exception):  # Stores that cannot delete keys serve one group.
-            store.delete_key(KEY)
+    with contextlib.suppress(Exception):  # Stores that cannot delete keys serve one group.
+        store.delete_key(KEY)
+
+
+def _withdraw_id(store: Any, error: Error) -> None:
+    """Replaces the id after a failure of rank 0, so that ranks that have not read it report the failure or wait."""
+    if error.status != Status.invalid_argument:
+        _delete_id(store)
+        return
+    with contextlib.suppress(Exception):  # Without a store, the other ranks get its error.
+        store.set(KEY, _REJECTED + str(error).encode())
 
 
 def _forget_id(store: Any, rank: int, comm: Any) -> None:
     """Returns on all ranks when the id is gone."""
-    _delete_id(store, rank)
+    if rank == 0:
+        _delete_id(store)
     token = ctypes.c_uint8()
     address = ctypes.addressof(token)
     check(c.broadcast(address, address, 1, int(Type.uint8), 0, comm, None), rank)

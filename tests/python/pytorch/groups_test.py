@@ -330,6 +330,21 @@ def timeout_of_joining_is_not_that_of_a_call(rank, size):
 
 
 @case
+def invalid_options_of_rank_0_are_reported_by_all(rank, size):
+    """A rank that reads the id late must not wait for it."""
+    def create(own_rank):
+        return error_of(lambda: tutti.torch.process_group(store, own_rank, 2, options=options))
+
+    store = dist.PrefixStore(f"rejected/{rank}", dist.distributed_c10d._get_default_store())
+    options = tutti.torch.Options()
+    options.compression = "pigeon"  # Only the constructor checks names.
+    first, late = create(0), create(1)
+    assert isinstance(first, tutti.InvalidArgument) and first.rank == 0, first
+    assert isinstance(late, tutti.RemoteError) and (late.rank, late.peer) == (1, 0), (late, late.rank, late.peer)
+    assert late.message.startswith("rank 0 cannot join: ") and late.message.endswith(first.message), late.message
+
+
+@case
 def timeout_of_zero_is_no_limit(rank, size):
     group, none = dist.new_group(), datetime.timedelta(0)
     options = dist.AllreduceOptions()

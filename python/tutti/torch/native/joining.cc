@@ -11,6 +11,7 @@ const char* c_string(const std::string& text) { return text.empty() ? nullptr : 
 int64_t limit_ms(Milliseconds timeout) { return timeout.count() > 0 ? timeout.count() : -1; }
 
 const std::string kIdKey = "tutti/id";
+const std::string kRejected = "rank 0 cannot join: ";  // Begins the value of kIdKey if its options are invalid.
 
 // Rank 0 creates the id; the others read it from the store.
 tutti_unique_id exchange_id(c10d::Store& store, int rank) {
@@ -21,6 +22,8 @@ tutti_unique_id exchange_id(c10d::Store& store, int rank) {
     return id;
   }
   const std::vector<uint8_t> bytes = store.get(kIdKey);
+  const std::string text(bytes.begin(), bytes.end());
+  if (text.rfind(kRejected, 0) == 0) throw LibraryError(tutti_remote_error, text, rank);
   TORCH_CHECK(bytes.size() == sizeof id.bytes, "the store's ", kIdKey, " has ", bytes.size(), " bytes instead of ",
               sizeof id.bytes, "; use the same version of tutti on all ranks");
   std::memcpy(id.bytes, bytes.data(), bytes.size());
@@ -33,6 +36,16 @@ void delete_id(c10d::Store& store) {
     store.deleteKey(kIdKey);
   } catch (const std::exception&) {
     // Stores that cannot delete keys serve one group.
+  }
+}
+
+// Replaces the id after a failure of rank 0, so that ranks that have not read it report the failure or wait.
+void withdraw_id(c10d::Store& store, const LibraryError& error) {
+  if (error.status != tutti_invalid_argument) return delete_id(store);
+  try {
+    store.set(kIdKey, kRejected + error.msg());
+  } catch (const std::exception&) {
+    // The other ranks get an error of the store.
   }
 }
 
@@ -108,8 +121,8 @@ Joined join(const Member& member, const Options& options) {
   tutti_comm comm = nullptr;
   try {
     check(tutti_comm_create(&id, member.rank, member.size, &joining, &comm), member.rank);
-  } catch (const LibraryError&) {
-    if (member.rank == 0) delete_id(*member.store);
+  } catch (const LibraryError& error) {
+    if (member.rank == 0) withdraw_id(*member.store, error);
     throw;
   }
   auto communicator = std::make_shared<Communicator>(comm, options.timeout, member.rank);
