@@ -23,6 +23,23 @@ endif()
 tutti_test_again(ptx.unknown_setting OF ptx.runtime_streams LABELS ptx ENVIRONMENT TUTTI_PTX_SEEDS=1
                  ARGUMENTS --gtest_filter=*RunsWorkInOrder)
 tutti_test_properties(ptx.unknown_setting PROPERTIES PASS_REGULAR_EXPRESSION "TUTTI_PTX_SEEDS is no setting")
+
+# The machine reads the kernels of all architectures, also those that no test executes.
+set(kernels src/executor/cuda/kernel.cu src/executor/cuda/compressed_kernel.cu src/executor/cuda/residual_kernel.cu
+            tests/compression/cuda_codec.cu perf/gpu/kernels.cu perf/gpu/two_shot.cu perf/tool/gpu_pattern.cu)
+list(TRANSFORM kernels PREPEND ${PROJECT_SOURCE_DIR}/)
+tutti_test(architectures_test.cc LINKS tutti_ptx_machine LABELS ptx)
+foreach(architecture 80 90 100)
+  add_library(tutti_ptx_for_${architecture} OBJECT ${kernels})
+  set_target_properties(tutti_ptx_for_${architecture} PROPERTIES CUDA_PTX_COMPILATION ON
+                        CUDA_ARCHITECTURES ${architecture}-virtual)
+  target_include_directories(tutti_ptx_for_${architecture} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
+  target_compile_options(tutti_ptx_for_${architecture} PRIVATE --expt-relaxed-constexpr -fmad=false)
+  file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/ptx_for_${architecture}.txt
+       CONTENT "$<JOIN:$<TARGET_OBJECTS:tutti_ptx_for_${architecture}>,\n>\n")
+  add_dependencies(ptx_architectures_test tutti_ptx_for_${architecture})
+endforeach()
+target_compile_definitions(ptx_architectures_test PRIVATE "TUTTI_PTX_LISTS=\"${CMAKE_CURRENT_BINARY_DIR}/ptx_for_\"")
 include(existing_tests.cmake)
 # A sample of the mutants, in one fast test. It finds less than all tests of mutate.sh do.
 tutti_add_test(NAME ptx.mutants_of_all_reduce LABELS ptx
