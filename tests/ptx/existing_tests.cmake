@@ -1,10 +1,10 @@
 # Existing tests of GPUs, on the stand-in. The label `ptx` has those of CI; `ptx_long` has longer ones.
 
-# tutti_on_stand_in(<test> LABEL label FILTER filter SAMPLE n): runs a test of another folder with lazy loading. The default
-# filter selects the kind `cuda` of a test that runs on several kinds of devices. With SAMPLE, loops over cases run one of n.
-# Fails if there is no such test.
+# tutti_on_stand_in(<test> LABEL label FILTER filter SAMPLE n ENVIRONMENT settings): runs a test of another folder with lazy
+# loading. The default filter selects the kind `cuda` of a test that runs on several kinds of devices. With SAMPLE, loops over
+# cases run one of n. Fails if there is no such test.
 function(tutti_on_stand_in test)
-  cmake_parse_arguments(RUN "" "LABEL;FILTER;NAME;SAMPLE" "" ${ARGN})
+  cmake_parse_arguments(RUN "" "LABEL;FILTER;NAME;SAMPLE" "ENVIRONMENT" ${ARGN})
   if(NOT RUN_FILTER)
     set(RUN_FILTER "*/cuda")
   endif()
@@ -17,7 +17,8 @@ function(tutti_on_stand_in test)
     message(FATAL_ERROR "tutti_on_stand_in: there is no test ${test}")
   endif()
   tutti_test_again(${RUN_NAME} OF ${test} LABELS ${RUN_LABEL} ARGUMENTS "--gtest_filter=${RUN_FILTER}"
-                   ENVIRONMENT CUDA_MODULE_LOADING=LAZY)
+                   ENVIRONMENT CUDA_MODULE_LOADING=LAZY
+                   ${RUN_ENVIRONMENT})
   if(RUN_SAMPLE)
     tutti_test_environment(${RUN_NAME} TEST_SAMPLE=${RUN_SAMPLE})
   endif()
@@ -50,8 +51,23 @@ endforeach()
 tutti_on_stand_in(executor.cuda_interpreter NAME executor.cuda_interpreter_all LABEL ptx_long FILTER * SAMPLE 11)
 tutti_on_stand_in(device.collectives NAME device.collectives_all LABEL ptx_long)
 tutti_on_stand_in(device.sweep LABEL ptx_long SAMPLE 3)
-foreach(test compression remote_access windows autotuning autotuning_processes)
+tutti_on_stand_in(executor.cuda_sweep LABEL ptx_long FILTER * SAMPLE 10)
+tutti_on_stand_in(device.network LABEL ptx_long SAMPLE 5
+                  FILTER *ConnectsHosts*/cuda:*RunsHierarchical*/cuda:*NamesMissingRank*/cuda:*AbortEndsWaits*/cuda:*MixesRings*/cuda)
+foreach(test compression compression_hosts shrink advice remote_access windows autotuning autotuning_processes)
   tutti_on_stand_in(device.${test} LABEL ptx_long)
+endforeach()
+
+# Kernels in time slices, as without MPS; peer access between none, and between some, of four devices.
+tutti_on_stand_in(device.processes NAME device.processes_without_mps LABEL ptx ENVIRONMENT TUTTI_PTX_MPS=0)
+foreach(links pcie mixed)
+  set(four_devices TUTTI_PTX_DEVICES=4 TUTTI_PTX_LINKS=${links})
+  foreach(test messages failures)
+    tutti_on_stand_in(device.${test} NAME device.${test}_${links} LABEL ptx ENVIRONMENT ${four_devices})
+  endforeach()
+  foreach(test collectives streams)
+    tutti_on_stand_in(device.${test} NAME device.${test}_${links} LABEL ptx_long ENVIRONMENT ${four_devices})
+  endforeach()
 endforeach()
 
 # Clients of NCCL pass pageable host memory. A test that sends and receives in one buffer has a data race, which is a fault.
@@ -72,6 +88,10 @@ foreach(devices 1 8)
   tutti_test_environment(${name} TUTTI_PTX_DEVICES=${devices})
   tutti_test_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "Out of bounds values : 0 OK")
 endforeach()
+tutti_add_test(NAME perf.all_reduce_of_threads LABELS ptx
+               COMMAND $<TARGET_FILE:all_reduce_perf> --memory cuda -t 8 -g 1 -b 8 -e 4K -f 8 -n 1 -w 0 -c 1)
+tutti_test_environment(perf.all_reduce_of_threads TUTTI_PTX_DEVICES=8)
+tutti_test_properties(perf.all_reduce_of_threads PROPERTIES PASS_REGULAR_EXPRESSION "Out of bounds values : 0 OK")
 tutti_add_test(NAME perf.all_reduce_staged LABELS ptx
                COMMAND $<TARGET_FILE:all_reduce_perf> --memory cuda --ranks 3 --algorithm two_shot_staged -b 1K -e 64K -f 8 -n 1 -w 0
                        -c 1)
