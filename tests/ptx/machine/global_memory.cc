@@ -153,7 +153,6 @@ void GlobalMemory::check_race(Access& access, Shadow& shadow, std::uint32_t lane
   cell.site = access.pc;
   cell.writes = writes;
   cell.strong = is_strong(access.in.order);
-  cell.locked = access.in.kind == Kind::atomic;
   cell.scope = access.in.order == Order::volatile_ ? Scope::system : access.in.scope;
   const View& view = *access.warp.threads[lane].view;
   for (unsigned done = 0; done < bytes; done += 8) {

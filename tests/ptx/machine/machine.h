@@ -42,7 +42,7 @@ enum class FaultKind : std::uint8_t {
   alignment,
   state_space,    // For example, ld.global of shared memory.
   uninitialised,  // Register or memory.
-  mask,           // A member mask without the executing thread, or with threads that exited.
+  mask,           // A member mask without the executing thread.
   barrier,        // Divergent or inconsistent barrier.
   race,
   deadlock,

@@ -19,7 +19,6 @@ struct Cell {
   std::uint8_t bytes = 0;  // Mask.
   bool writes : 1 = false;
   bool strong : 1 = false;
-  bool locked : 1 = false;  // Part of an atomic read-modify-write.
   Scope scope : 2 = Scope::block;
 
   Event event() const { return {block, epoch, clock, thread}; }
