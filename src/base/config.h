@@ -45,7 +45,7 @@ enum class Tune : std::uint8_t {
 
 // How a rank on host memory waits for its peers.
 enum class WaitMode : std::uint8_t {
-  automatic,  // Spins for about 50 us and then sleeps; sleeps at once if other threads need the CPU.
+  automatic,  // Spins for about 50 us, or 10 us if other threads need the CPU, and then sleeps.
   spin,
   sleep,
 };

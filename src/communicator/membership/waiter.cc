@@ -80,7 +80,7 @@ Status Waiter::wait_for(Rank peer, WaitState& wait_state) {
   const auto one_is_behind = [this] {
     return current_.record() != nullptr && cpus_.one_is_behind(current_.record()->sequence);
   };
-  const bool yields = cpus_.oversubscribed() && !sleeps_at_once() &&
+  const bool yields = cpus_.oversubscribed() && !prefers_sleep() &&
                       (wait_state.polls % kPollsBeforeYield == 0 || cpus_.shared_with(peer) ||
                        (wait_state.polls == 1 && one_is_behind()));
   if (!yields) {
@@ -104,7 +104,7 @@ Status Waiter::wait_longer(Rank peer, WaitState& wait_state) {
   const WaitMode mode = membership_.options.wait;
   if (mode == WaitMode::sleep) return sleep(peer, wait_state);
   thread_pace.end_contention(now);
-  const bool shares = sleeps_at_once() || (mode == WaitMode::automatic && thread_pace.others_compute(now));
+  const bool shares = prefers_sleep() || (mode == WaitMode::automatic && thread_pace.others_compute(now));
   if (now - idle_since < (shares ? kShortSpinNs : kSpinNs)) return {};
   if (mode == WaitMode::spin)
     return now - wait_state.checked_ns < kSpinNs ? Status() : check_for_failures(peer, wait_state);
@@ -113,7 +113,7 @@ Status Waiter::wait_longer(Rank peer, WaitState& wait_state) {
 }
 
 // While a stream waits, other threads of the caller compute. The thread does not yield to them but sleeps.
-bool Waiter::sleeps_at_once() const {
+bool Waiter::prefers_sleep() const {
   const WaitMode mode = membership_.options.wait;
   return mode == WaitMode::sleep ||
          (mode == WaitMode::automatic && (thread_pace.in_stream || thread_pace.cpu_is_contended()));
@@ -148,7 +148,7 @@ Status Waiter::sleep(Rank peer, WaitState& wait_state) {
 Status Waiter::wait_between_hosts(Rank peer, WaitState& wait_state) {
   Mesh& mesh = membership_.mesh;
   if (wait_state.polls == 1) mesh.push();
-  if (yields_to_others_ && !sleeps_at_once()) yield();
+  if (yields_to_others_ && !prefers_sleep()) yield();
   if (wait_state.polls % kPollsPerAdvance != 0) {
     if (mesh.is_remote(peer)) mesh.connection(peer).advance();
     return {};
@@ -157,11 +157,11 @@ Status Waiter::wait_between_hosts(Rank peer, WaitState& wait_state) {
   const std::int64_t now = now_ns();
   if (moved || thread_pace.idle_since_ns == 0) thread_pace.idle_since_ns = now;
   if (wait_state.yielded_ns == 0) wait_state.yielded_ns = now;
-  if (!sleeps_at_once() && now - wait_state.yielded_ns < (yields_to_others_ ? kOfferNs : kSpinNs)) {
+  if (!prefers_sleep() && now - wait_state.yielded_ns < (yields_to_others_ ? kOfferNs : kSpinNs)) {
     yield();  // To other threads that are ready on this CPU, whether of this job or not. An answer may depend on them.
     return {};
   }
-  if (sleeps_at_once()) yields_to_others_ = false;
+  if (prefers_sleep()) yields_to_others_ = false;
   if (membership_.options.wait == WaitMode::spin) return check_for_failures(peer, wait_state);
   return sleep_between_hosts(peer, wait_state, now);
 }

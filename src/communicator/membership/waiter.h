@@ -69,7 +69,7 @@ class Waiter {
   [[gnu::noinline]] Status wait_longer(Rank peer, WaitState& wait_state);
   // Prepares to sleep, or sleeps if prepared. The caller polls before the next call.
   Status sleep(Rank peer, WaitState& wait_state);
-  bool sleeps_at_once() const;
+  bool prefers_sleep() const;
   Status wait_between_hosts(Rank peer, WaitState& wait_state);
   Status sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_t now);
   std::int64_t yield();
