@@ -76,7 +76,8 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
 }
 
 // Translates lists for several functions, separated by semicolons; "function:" before a list restricts it to that
-// function. Our settings apply to all collectives that have the algorithm; trees exist for all-reduce only.
+// function. Our settings apply to all collectives that have the algorithm; double_binary_tree exists for
+// all-reduce only.
 std::string translated(const std::string& variable, const std::string& value, std::span<const Known> known,
                        std::vector<std::string>& warnings) {
   std::string chosen;

@@ -14,7 +14,7 @@ enum class Protocol : std::uint8_t {
   // Small messages: each line of 64 bytes has its own flag, so that data and notification are one transfer. On a
   // device, each word of 16 bytes has a flag.
   ll,
-  ll128,  // Small messages on a device: one flag per 128 bytes.
+  ll128,  // Medium messages on a device: one flag per 128 bytes.
 };
 
 constexpr const char* name(Protocol protocol) {
