@@ -13,10 +13,11 @@ namespace tutti {
 
 // Fixed-width plain data, sent over the network.
 struct PeerRecord {
-  // Equal if unix sockets can connect: same kernel and network namespace. Unique per rank with JoinOptions::apart.
+  // Equal if unix sockets can connect: same kernel and network namespace. Unique per rank with
+  // JoinOptions::one_host_per_rank.
   std::array<std::uint8_t, 16> host{};
   std::array<std::uint8_t, 16> process{};  // Equal for threads of one process; never reused.
-  std::array<std::uint8_t, 16> kernel{};   // Equal if ranks share CPUs, also with JoinOptions::apart.
+  std::array<std::uint8_t, 16> kernel{};   // Equal if ranks share CPUs, also with JoinOptions::one_host_per_rank.
   std::uint32_t cpus = 0;                  // Online CPUs of the host.
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;

@@ -13,8 +13,8 @@ namespace tutti {
 // Maximum wait of a failed call for peers that access its buffers. Peers may be stopped, or in a fold of several GB.
 inline constexpr std::int64_t kRemoteAccessMs = 1000;
 
-// Returns whether a call failed because it is invalid, before any work was done. Peers are not notified of such
-// failures.
+// Returns whether a call failed because it is invalid, before any work was done. Such a failure does not
+// make the communicator fail; shown_to_peers() shows it to the peers.
 inline bool is_rejected_call(const Status& status) {
   return status.code() == Code::invalid_argument || status.code() == Code::unsupported;
 }

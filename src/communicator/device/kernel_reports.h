@@ -15,7 +15,7 @@ class KernelReports {
  public:
   // Maps the board and allocates the progress. `board` must outlive the result.
   static Result<std::unique_ptr<KernelReports>> make(const std::shared_ptr<Device>& device, const Board& board);
-  // No thread block may use the memory any more. Unmaps the board once this process holds no stream.
+  // No thread block may use the memory any more. Unmaps the board once no call of the process is in flight.
   ~KernelReports();
   KernelReports(const KernelReports&) = delete;
   KernelReports& operator=(const KernelReports&) = delete;

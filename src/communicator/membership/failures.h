@@ -20,8 +20,8 @@ class Failures {
   Status fail(Status status);
   // Like fail(), for calls of a group that will not be made. This rank reports `reason`, the others report this rank.
   Status call_off(const Status& reason);
-  // Reports a failure of this rank to all ranks, since they would wait for it. Invalid calls are not reported. Returns
-  // an earlier failure if there is one, since it may be the cause.
+  // Reports a failure of this rank to all ranks, since they would wait for it. A rejected call is no failure of the
+  // communicator: returns its status unchanged. Returns an earlier failure if there is one, since it may be the cause.
   Status reported(Status status);
   // Returns what the function returns. Reports a failure or an exception to all ranks like reported().
   template <typename Function>
