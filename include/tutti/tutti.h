@@ -125,7 +125,7 @@ typedef struct {
                                 call uses the fastest format within it, or none. Must match on all ranks. Not with
                                 stochastic rounding. 0: TUTTI_MAX_RELATIVE_ERROR, or no bound. */
   const char* compression_rounding; /* Rounding of compressed values: "nearest" or "stochastic" (unbiased mean, except
-                                       for the largest element of a block). Ranks may differ. Null:
+                                       for the largest element of a scale block). Ranks may differ. Null:
                                        TUTTI_COMPRESS_ROUNDING, or nearest. */
   uint64_t compression_seed;        /* Seed of stochastic rounding: the same seed, rank and number of the call give the
                                        same bits. 0: TUTTI_COMPRESS_SEED, or 0. */
