@@ -23,7 +23,7 @@ std::string counted(std::uint64_t count, const char* noun) {
 std::size_t count_hosts(const Communicator& communicator, const Hosts& hosts) {
   std::set<Rank> distinct;
   if (!communicator.options().over_network()) {
-    distinct.insert(hosts.leaders().begin(), hosts.leaders().end());
+    distinct.insert(hosts.first_ranks().begin(), hosts.first_ranks().end());
   } else {
     for (const Hosts::MachineShare& rank : hosts.machine_shares()) distinct.insert(rank.machine);
   }

@@ -187,11 +187,11 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
   std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport));
-  std::vector<Board> boards(ranks);  // By leader.
+  std::vector<Board> boards(ranks);  // By first rank of the host.
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (Rank rank = 0; rank < ranks; ++rank) {
-    Board& first = boards[hosts.leader_of(rank)];
-    if (rank == hosts.leader_of(rank)) first = TUTTI_TRY(Board::create(ranks));
+    Board& first = boards[hosts.first_rank_of_host(rank)];
+    if (rank == hosts.first_rank_of_host(rank)) first = TUTTI_TRY(Board::create(ranks));
     File file = TUTTI_TRY(first.segment().duplicate());
     Board board = TUTTI_TRY(adopt_board(meshes[rank], std::move(file), ranks));
     communicators.push_back(std::make_unique<Communicator>(

@@ -34,7 +34,7 @@ std::vector<Candidate> candidates_of(const Case& test, const Hosts& hosts) {
   const Machine machine = machine_of(hosts);
   Query query = query_of(test.problem, test.count * sizeof(float));
   query.machine = &machine;
-  query.network = hosts.leader_of(hosts.ranks() - 1) != 0;
+  query.network = hosts.first_rank_of_host(hosts.ranks() - 1) != 0;
   if (query.network) query.protocol = "Simple";
   auto all = candidates(query);
   TUTTI_ASSERT(all.ok());

@@ -39,8 +39,8 @@ inline Hosts on_gpus_of(const Topology& topology, const std::vector<Rank>& host_
   std::vector<std::uint32_t> next(host_of.size());
   TopologyMerger merger;
   for (Rank rank = 0; rank < host_of.size(); ++rank) {
-    if (hosts.leader_of(rank) == rank) merger.add("host" + std::to_string(rank), topology);
-    set_gpu(locations[rank], bus_of(next[hosts.leader_of(rank)]++));
+    if (hosts.first_rank_of_host(rank) == rank) merger.add("host" + std::to_string(rank), topology);
+    set_gpu(locations[rank], bus_of(next[hosts.first_rank_of_host(rank)]++));
   }
   hosts.place(std::move(locations));
   hosts.set_topology(std::make_shared<const MergedTopology>(merger.take()));

@@ -149,13 +149,13 @@ std::string machine_name(const CommunicatorOptions& options, const Hosts& hosts)
   if (options.tune_file.empty()) return "";
   const Sharing sharing = sharing_of(hosts);
   const std::vector<Rank> domains = hosts.domains();
-  std::string name = options.version + ", " + std::string(kHosts) + hosts_in_words(sizes_of(hosts.leaders())) + ", " +
-                     sharing.words + " of " + processor();
-  if (domains != hosts.leaders()) name += ", NUMA domains " + hosts_in_words(sizes_of(domains));
+  std::string name = options.version + ", " + std::string(kHosts) + hosts_in_words(sizes_of(hosts.first_ranks())) +
+                     ", " + sharing.words + " of " + processor();
+  if (domains != hosts.first_ranks()) name += ", NUMA domains " + hosts_in_words(sizes_of(domains));
   name += ", " + ways_between(hosts);
   const bool shared_alike = sharing.alike && (sharing.first.empty() || is_regular(sharing.first));
-  if (is_regular(hosts.leaders()) && is_regular(domains) && shared_alike) return name;
-  return name + laid_out_as({hosts.leaders(), sharing.first, domains});
+  if (is_regular(hosts.first_ranks()) && is_regular(domains) && shared_alike) return name;
+  return name + laid_out_as({hosts.first_ranks(), sharing.first, domains});
 }
 
 std::string links_in_words(const Topology& topology, std::span<const NodeId> gpus) {

@@ -36,16 +36,16 @@ class Hosts {
   explicit Hosts(std::span<const Rank> host_of) {
     std::map<Rank, Rank> first;
     for (const Rank host : host_of)
-      leaders_.push_back(first.try_emplace(host, static_cast<Rank>(leaders_.size())).first->second);
-    locations_.resize(leaders_.size());
-    for (Rank rank = 0; rank < leaders_.size(); ++rank) {
-      if (leaders_[rank] == rank) first[host_of[rank]] = hosts_++;
+      first_ranks_.push_back(first.try_emplace(host, static_cast<Rank>(first_ranks_.size())).first->second);
+    locations_.resize(first_ranks_.size());
+    for (Rank rank = 0; rank < first_ranks_.size(); ++rank) {
+      if (first_ranks_[rank] == rank) first[host_of[rank]] = hosts_++;
       host_numbers_.push_back(first[host_of[rank]]);
     }
   }
   // Sets the location of each rank; one entry per rank.
   void place(std::vector<Location> locations) {
-    TUTTI_ASSERT(locations.size() == leaders_.size());
+    TUTTI_ASSERT(locations.size() == first_ranks_.size());
     locations_ = std::move(locations);
   }
   // Sets the topology. Its hosts must be in the order of their first ranks.
@@ -104,11 +104,11 @@ class Hosts {
     return Hosts(host_of);
   }
 
-  Rank ranks() const { return static_cast<Rank>(leaders_.size()); }
+  Rank ranks() const { return static_cast<Rank>(first_ranks_.size()); }
   // Returns the lowest rank of the rank's host.
-  Rank leader_of(Rank rank) const { return leaders_[rank]; }
-  const std::vector<Rank>& leaders() const { return leaders_; }
-  bool same_host(Rank a, Rank b) const { return leaders_[a] == leaders_[b]; }
+  Rank first_rank_of_host(Rank rank) const { return first_ranks_[rank]; }
+  const std::vector<Rank>& first_ranks() const { return first_ranks_; }
+  bool same_host(Rank a, Rank b) const { return first_ranks_[a] == first_ranks_[b]; }
   const Location& location(Rank rank) const { return locations_[rank]; }
   const std::vector<Location>& locations() const { return locations_; }
   // Returns the instructions that all reporting ranks support; nullopt if no rank has reported.
@@ -133,7 +133,7 @@ class Hosts {
     std::vector<Rank> host_of;
     std::vector<MachineShare> shares;
     for (const Rank member : members) {
-      host_of.push_back(leaders_[member]);
+      host_of.push_back(first_ranks_[member]);
       if (!machine_shares_.empty()) shares.push_back(machine_shares_[member]);
     }
     Hosts part(host_of, std::move(shares));
@@ -175,7 +175,7 @@ class Hosts {
 
   std::uint64_t id_ = 0;
   Secret secret_{};
-  std::vector<Rank> leaders_;
+  std::vector<Rank> first_ranks_;
   std::vector<MachineShare> machine_shares_;  // Empty if not reported.
   std::uint32_t hosts_ = 0;
   std::vector<std::uint32_t> host_numbers_;  // Indices in topology_, which sub-communicators share unchanged.
@@ -187,16 +187,16 @@ class Hosts {
 };
 
 inline std::vector<Rank> Hosts::domains() const {
-  std::map<Rank, bool> known;  // By leader: whether all ranks of the host have a domain.
+  std::map<Rank, bool> known;  // By first rank of the host: whether all ranks of the host have a domain.
   for (Rank rank = 0; rank < ranks(); ++rank) {
     const bool here = locations_[rank].domain != kNoDomain;
-    known[leaders_[rank]] = known.try_emplace(leaders_[rank], true).first->second && here;
+    known[first_ranks_[rank]] = known.try_emplace(first_ranks_[rank], true).first->second && here;
   }
   std::map<std::pair<Rank, std::uint32_t>, Rank> first;
   std::vector<Rank> domains;
   for (Rank rank = 0; rank < ranks(); ++rank) {
-    const std::uint32_t domain = known[leaders_[rank]] ? locations_[rank].domain : 0;
-    domains.push_back(first.try_emplace({leaders_[rank], domain}, rank).first->second);
+    const std::uint32_t domain = known[first_ranks_[rank]] ? locations_[rank].domain : 0;
+    domains.push_back(first.try_emplace({first_ranks_[rank], domain}, rank).first->second);
   }
   return domains;
 }

@@ -146,7 +146,7 @@ class Mesh {
   bool is_remote(Rank peer) const { return peers_[peer].contact.is_remote(); }
   bool any_remote() const { return !remote_ranks_.empty(); }
   const std::vector<Rank>& remote_ranks() const { return remote_ranks_; }
-  Rank leader() const { return hosts_.leader_of(self_); }  // The lowest rank on this host.
+  Rank first_local_rank() const { return hosts_.first_rank_of_host(self_); }
   const Hosts& hosts() const { return hosts_; }
   TcpConnection& connection(Rank peer) const { return peers_[peer].contact.connection(); }
   std::uint32_t context(Rank peer) const { return peers_[peer].contact.context(); }

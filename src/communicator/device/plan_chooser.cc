@@ -47,7 +47,7 @@ std::string device_machine_name(const Communicator& control, const PeerSet& peer
 DevicePlanChooser::DevicePlanChooser(const PeerSet& peers, const DeviceWindows& windows)
     : peers_(peers),
       windows_(windows),
-      rank_mapping_(rank_mapping_of(peers.hosts().leaders())),
+      rank_mapping_(rank_mapping_of(peers.hosts().first_ranks())),
       by_rails_(rail_rank_mapping(peers.hosts())),
       rings_(ring_orders(peers.hosts(), std::min({peers.thread_blocks(), peers.lanes().channels, kMaxRingOrders}))),
       machine_(machine_of_gpus(peers.hosts())) {}

@@ -19,8 +19,8 @@ Slots slots_of(const LaneUse& use, const LaneUse& alone, bool few) {
 
 ConnectedPlans::ConnectedPlans(Membership& membership)
     : membership_(membership),
-      rank_mapping_(rank_mapping_of(membership.mesh.hosts().leaders())),
-      by_domains_(rank_mapping_of(membership.mesh.hosts().leaders(), membership.mesh.hosts().domains())) {}
+      rank_mapping_(rank_mapping_of(membership.mesh.hosts().first_ranks())),
+      by_domains_(rank_mapping_of(membership.mesh.hosts().first_ranks(), membership.mesh.hosts().domains())) {}
 
 // Used only on request until it is measured. Among hierarchical algorithms, only the all-reduce uses more than one
 // level. For the others the groups are hosts, and blocks cross the link of each host once.

@@ -173,7 +173,7 @@ StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const PeerSocket> pe
   std::size_t own = 0;
   StreamRing ring;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
-    if (hosts.leader_of(rank) == rank) members.emplace_back();
+    if (hosts.first_rank_of_host(rank) == rank) members.emplace_back();
     const auto host = std::find_if(members.begin(), members.end(), [&](const std::vector<Rank>& ranks) {
       return ranks.empty() || hosts.same_host(ranks[0], rank);
     });

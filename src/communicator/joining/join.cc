@@ -29,8 +29,8 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const Watch& watch)
 }
 
 Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& await) {
-  if (rank != mesh.leader()) {
-    ReceivedFrame received = TUTTI_TRY(await(mesh.leader(), FrameKind::board));
+  if (rank != mesh.first_local_rank()) {
+    ReceivedFrame received = TUTTI_TRY(await(mesh.first_local_rank(), FrameKind::board));
     return adopt_board(mesh, std::move(received.file), ranks);
   }
   Board board = TUTTI_TRY(Board::create(ranks));

@@ -73,19 +73,19 @@ void dump(const MergedTopology& merged) {
 
 Result<Hosts> gather_hosts(Bootstrap& bootstrap, const Watch& watch) {
   Hosts hosts = hosts_of(bootstrap);
-  const std::vector<Rank>& leaders = hosts.leaders();
+  const std::vector<Rank>& first_ranks = hosts.first_ranks();
   const Rank self = bootstrap.rank();
   const bool wanted = std::any_of(hosts.locations().begin(), hosts.locations().end(),
                                   [](const Location& location) { return location.wants_topology != 0; });
   if (!wanted) return hosts;
-  const std::string view = leaders[self] == self ? packed_view(gpu_of(hosts.location(self))) : std::string();
+  const std::string view = first_ranks[self] == self ? packed_view(gpu_of(hosts.location(self))) : std::string();
   std::vector<TopologyDigest> digests(bootstrap.ranks());
   if (!view.empty()) digests[self] = digest_of(view);
   TUTTI_CHECK_OK(bootstrap.all_gather(std::as_writable_bytes(std::span(digests)), sizeof(TopologyDigest), watch));
   std::map<TopologyDigest, Topology> known;
   TopologyMerger merger;
   for (Rank rank = 0; rank < bootstrap.ranks(); ++rank) {
-    if (leaders[rank] != rank) continue;
+    if (first_ranks[rank] != rank) continue;
     const TopologyDigest& digest = digests[rank];
     const std::string name = hostname_of(bootstrap.peer(rank));
     if (digest.bytes > 0 && digest.bytes <= kMaxBroadcastBytes && !known.contains(digest)) {

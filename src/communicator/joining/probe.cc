@@ -137,7 +137,7 @@ class Probe {
     std::uint64_t min_sent = kStreamBytes;
     for (Rank rank = 0; rank < records.size(); ++rank) {
       if (records[rank].takes_part == 0) continue;
-      hosts[hosts_.leader_of(rank)] += rate_of(records[rank].seen, kSlackBytes / members);
+      hosts[hosts_.first_rank_of_host(rank)] += rate_of(records[rank].seen, kSlackBytes / members);
       min_sent = std::min(min_sent, records[rank].seen.sent_bytes);
     }
     gone_bytes_ += min_sent * members;

@@ -303,15 +303,15 @@ Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::
   return Route{LanePlacement::host, 0};
 }
 
-// On each host, the leader creates the segment, even if its own lanes are elsewhere. The segment has room for the pairs
-// of all hosts; pages that no rank maps take no memory. Lanes on devices have the same channels and slots then.
+// On each host, the first rank creates the segment, even if its own lanes are elsewhere. The segment has room for the
+// pairs of all hosts; pages that no rank maps take no memory. Lanes on devices have the same channels and slots then.
 Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
   const LaneBudget budget = budget_for(peers_in(set.front().hosts_), mapped_page_bytes(), LaneLimit::in_host_memory);
   const std::size_t bytes = set.front().routes_.host_pairs() * budget.bytes;
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {
     if (!makes) {
-      File file = TUTTI_TRY(members[i]->take_passed(set[i].hosts_.leader_of(set[i].self_)));
+      File file = TUTTI_TRY(members[i]->take_passed(set[i].hosts_.first_rank_of_host(set[i].self_)));
       memory[i] = TUTTI_TRY(Segment::adopt(std::move(file), bytes));
       return {};
     }
@@ -322,9 +322,9 @@ Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set
     }
     return {};
   };
-  for (const bool makes : {true, false}) {  // Leaders first: this thread may drive both ends.
+  for (const bool makes : {true, false}) {  // First ranks first: this thread may drive both ends.
     for (std::size_t i = 0; i < set.size(); ++i) {
-      if ((set[i].hosts_.leader_of(set[i].self_) == set[i].self_) != makes) continue;
+      if ((set[i].hosts_.first_rank_of_host(set[i].self_) == set[i].self_) != makes) continue;
       Status shared = share(i, makes);
       if (!shared.ok()) return members[i]->fail(std::move(shared));
     }

@@ -52,10 +52,10 @@ LaneBudget budget_with(const SlotSizes& slots, const LaneRoom& room) {
 }  // namespace
 
 LanePeers peers_in(const Hosts& hosts) {
-  std::map<Rank, Rank> ranks_of;  // By leader.
-  for (const Rank leader : hosts.leaders()) ++ranks_of[leader];
+  std::map<Rank, Rank> ranks_of;  // By first rank of the host.
+  for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
   LanePeers peers;
-  for (const auto& [leader, ranks] : ranks_of) {
+  for (const auto& [first, ranks] : ranks_of) {
     peers.local = std::max(peers.local, ranks - 1);
     peers.remote = std::max(peers.remote, hosts.ranks() - ranks);
   }

@@ -36,7 +36,8 @@ bool PeerSet::has_large_lanes() const {
 }
 
 std::size_t PeerSet::exported_bytes() const {
-  const auto near = std::count(hosts_.leaders().begin(), hosts_.leaders().end(), hosts_.leader_of(self_));
+  const auto near =
+      std::count(hosts_.first_ranks().begin(), hosts_.first_ranks().end(), hosts_.first_rank_of_host(self_));
   return static_cast<std::size_t>(near - 1) * budget_.bytes;
 }
 

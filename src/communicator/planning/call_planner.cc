@@ -9,8 +9,8 @@ namespace tutti {
 namespace {
 
 AdvisedRanks advised(const Hosts& hosts) {
-  std::vector<std::size_t> members(hosts.ranks(), 0);  // By leader.
-  for (const Rank leader : hosts.leaders()) ++members[leader];
+  std::vector<std::size_t> members(hosts.ranks(), 0);  // By first rank of the host.
+  for (const Rank first : hosts.first_ranks()) ++members[first];
   members.erase(std::remove(members.begin(), members.end(), 0), members.end());
   const auto [min, max] = std::minmax_element(members.begin(), members.end());
   return {.communicator = hosts.id(),
@@ -71,7 +71,7 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
 CallPlanner::CallPlanner(Rank rank, const Hosts& hosts, const std::string& plugin, QuerySource query_of)
     : rank_(rank),
       ranks_(hosts.ranks()),
-      rank_mapping_(rank_mapping_of(hosts.leaders())),
+      rank_mapping_(rank_mapping_of(hosts.first_ranks())),
       query_of_(std::move(query_of)) {
   if (ranks_ > 1) adviser_ = TunerAdviser::make(TunerPlugin::of_process(plugin), advised(hosts));
 }

@@ -11,7 +11,7 @@
 
 namespace tutti {
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t max_rings) {
-  const RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
+  const RankMapping rank_mapping = rank_mapping_of(hosts.first_ranks());
   if (hosts.topology() == nullptr) return {.each = {rank_mapping}};
   std::vector<RankNode> nodes;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
@@ -32,7 +32,7 @@ RingOrders ring_orders(const Hosts& hosts, std::uint32_t max_rings) {
 }
 
 RankMapping rail_rank_mapping(const Hosts& hosts) {
-  RankMapping rank_mapping = rank_mapping_of(hosts.leaders());
+  RankMapping rank_mapping = rank_mapping_of(hosts.first_ranks());
   if (rank_mapping.groups.empty() || hosts.topology() == nullptr) return rank_mapping;
   const RankMapping numbered = rank_mapping;
   std::map<std::pair<const Topology*, std::string>, NodeId> known;  // By topology of the host and GPU.
