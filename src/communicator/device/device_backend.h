@@ -75,7 +75,7 @@ class DeviceBackend final : public Backend {
   // ---- For enqueue.cc, which uses these functions in call order. ----
   bool has_failed() const { return monitor_.has_failed(); }  // Without asking peers; failure() returns the reason.
   // Does everything for a call that can fail or allocate memory, before peers see any call of its group. `roundings`
-  // counts the communicator's calls in the group so far that need a rounding chunk.
+  // counts the communicator's calls in the group so far that need a rounding buffer.
   Status prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
   // Undoes prepare() for all calls that were not made.
   void cancel_prepared() { calls_.cancel(); }

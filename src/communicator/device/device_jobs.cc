@@ -20,7 +20,7 @@ bool uses_rounding(const PreparedDeviceCall& prepared, const RequestedRounding& 
 
 Status DeviceJobs::provide(const PreparedDeviceCall& prepared, const RequestedRounding& requested,
                            std::size_t& roundings) {
-  if (uses_rounding(prepared, requested)) TUTTI_CHECK_OK(rounding_chunks_.provide(peers_.own_memory(), ++roundings));
+  if (uses_rounding(prepared, requested)) TUTTI_CHECK_OK(rounding_buffers_.provide(peers_.own_memory(), ++roundings));
   return scratch(prepared.scratch_bytes + prepared.copied_bytes).status();
 }
 
@@ -97,53 +97,53 @@ Status DeviceJobs::bind_rounding(const PreparedDeviceCall& prepared, const Call&
   return {};
 }
 
-// Returns a chunk of device memory for this call, which is reused after a later call has begun. A captured call keeps
-// its chunk for the lifetime of the graph, and counts its runs there per channel. Without the count, every replay would
-// draw the same random numbers, and the mean of the results would be biased.
+// Returns a buffer in device memory for this call, which is reused after a later call has begun. A captured call keeps
+// its buffer for the lifetime of the graph, and counts its runs there per channel. Without the count, every replay
+// would draw the same random numbers, and the mean of the results would be biased.
 Result<const KernelRounding*> DeviceJobs::upload_rounding(KernelRounding rounding, std::uint32_t channels) {
-  std::byte bytes[RoundingChunks::kBytes] = {};
+  std::byte bytes[RoundingBuffers::kBytes] = {};
   const bool counts = order_.is_captured() && rounding.dithers != 0;
   const std::size_t used = sizeof rounding + (counts ? channels * sizeof(std::uint32_t) : 0);
-  std::byte* memory = TUTTI_TRY(rounding_chunks_.take(peers_.own_memory()));
+  std::byte* memory = TUTTI_TRY(rounding_buffers_.take(peers_.own_memory()));
   if (counts) rounding.runs = reinterpret_cast<std::uint32_t*>(memory + sizeof rounding);
   std::memcpy(bytes, &rounding, sizeof rounding);
   TUTTI_CHECK_OK(peers_.own_memory().device().upload(memory, std::span(bytes, used)));
   if (!order_.is_captured()) {
-    peers_.own_memory().retire(memory, RoundingChunks::kBytes, order_.number());
+    peers_.own_memory().retire(memory, RoundingBuffers::kBytes, order_.number());
   } else {
-    TUTTI_CHECK_OK(peers_.own_memory().device().keep_for_graph(order_.stream(), rounding_chunks_.lease(memory)));
+    TUTTI_CHECK_OK(peers_.own_memory().device().keep_for_graph(order_.stream(), rounding_buffers_.lease(memory)));
   }
   return reinterpret_cast<const KernelRounding*>(memory);
 }
 
-// ---- Chunks ----
+// ---- Buffers ----
 
-Status RoundingChunks::provide(RankDeviceMemory& memory, std::size_t count) {
+Status RoundingBuffers::provide(RankDeviceMemory& memory, std::size_t count) {
   if (ready_.size() < count) collect();
   while (ready_.size() < count) ready_.push_back(TUTTI_TRY(memory.allocate_uncleared(kBytes)));
   return {};
 }
 
-Result<std::byte*> RoundingChunks::take(RankDeviceMemory& memory) {
+Result<std::byte*> RoundingBuffers::take(RankDeviceMemory& memory) {
   TUTTI_CHECK_OK(provide(memory, 1));
-  std::byte* chunk = ready_.back();
+  std::byte* buffer = ready_.back();
   ready_.pop_back();
-  return chunk;
+  return buffer;
 }
 
-std::shared_ptr<void> RoundingChunks::lease(std::byte* chunk) {
+std::shared_ptr<void> RoundingBuffers::lease(std::byte* buffer) {
   {
     const std::lock_guard lock(lent_->mutex);
     std::vector<std::byte*>& back = lent_->back;
     if (++lent_->count > back.capacity()) back.reserve(2 * lent_->count);
   }
-  return {chunk, [lent = lent_](std::byte* returned) {
+  return {buffer, [lent = lent_](std::byte* returned) {
             const std::lock_guard lock(lent->mutex);
             lent->back.push_back(returned);
           }};
 }
 
-void RoundingChunks::collect() {
+void RoundingBuffers::collect() {
   const std::lock_guard lock(lent_->mutex);
   ready_.insert(ready_.end(), lent_->back.begin(), lent_->back.end());
   lent_->count -= lent_->back.size();

@@ -17,25 +17,25 @@
 
 namespace tutti {
 
-// Device memory for rounding options beyond the format: one chunk per call. Not thread-safe.
-class RoundingChunks {
+// Device memory for rounding options beyond the format: one buffer per call. Not thread-safe.
+class RoundingBuffers {
  public:
   // Rounding options of a call, then a run count of the graph for each channel.
   static constexpr std::size_t kBytes = sizeof(KernelRounding) + kMaxChannels * sizeof(std::uint32_t);
 
-  // Ensures that `count` chunks are available. May wait for the device.
+  // Ensures that `count` buffers are available. May wait for the device.
   Status provide(RankDeviceMemory& memory, std::size_t count);
-  // Returns a used chunk with its content, or new device memory if none is left.
+  // Returns a used buffer with its content, or new device memory if none is left.
   Result<std::byte*> take(RankDeviceMemory& memory);
-  // Lends `chunk` to a graph. The chunk is available again once the last copy of the result is destroyed.
-  std::shared_ptr<void> lease(std::byte* chunk);
+  // Lends `buffer` to a graph. The buffer is available again once the last copy of the result is destroyed.
+  std::shared_ptr<void> lease(std::byte* buffer);
 
  private:
-  // Shared with graphs, which may outlive the communicator and return chunks from any thread.
+  // Shared with graphs, which may outlive the communicator and return buffers from any thread.
   struct Lent {
     std::mutex mutex;
-    std::vector<std::byte*> back;  // Returned chunks; its capacity suffices for all.
-    std::size_t count = 0;         // Number of chunks lent, including returned ones.
+    std::vector<std::byte*> back;  // Returned buffers; its capacity suffices for all.
+    std::size_t count = 0;         // Number of buffers lent, including returned ones.
   };
   void collect();
 
@@ -57,7 +57,7 @@ class DeviceJobs {
   void set_joining(std::uint64_t calls) { joining_ = calls; }
 
   // Allocates the memory of a call before peers see any call of its group. `roundings` counts the rank's calls in the
-  // group so far that need a rounding chunk.
+  // group so far that need a rounding buffer.
   Status provide(const PreparedDeviceCall& prepared, const RequestedRounding& requested, std::size_t& roundings);
   // Returns the device work of a call, which is among those that `order` has begun.
   Result<DeviceJob> job_of(PreparedDeviceCall& prepared, const Call& call, const CommunicatorOptions& options,
@@ -77,7 +77,7 @@ class DeviceJobs {
   std::uint64_t joining_ = 0;
   std::byte* scratch_ = nullptr;
   std::size_t scratch_bytes_ = 0;
-  RoundingChunks rounding_chunks_;
+  RoundingBuffers rounding_buffers_;
 };
 
 }  // namespace tutti

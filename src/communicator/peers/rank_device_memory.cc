@@ -14,7 +14,7 @@ namespace tutti {
 namespace {
 
 // Suffices for most communicators, because further allocations may wait for the device.
-constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
+constexpr std::size_t kMinAllocationBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxReused = std::size_t{2} << 20;  // Retired memory from this size on is not reused.
 constexpr std::size_t kMinReused = 256;
 
@@ -72,7 +72,7 @@ RankDeviceMemory::~RankDeviceMemory() {
     all.with_large_lanes.erase(this);
   }
   free_exported_lanes();
-  for (std::byte* chunk : chunks_) device_->recycle(chunk);
+  for (std::byte* allocation : allocations_) device_->recycle(allocation);
 }
 
 void RankDeviceMemory::retain_exported_lanes() {
@@ -140,26 +140,26 @@ std::size_t RankDeviceMemory::bytes() const {
   return bytes_ + exported_bytes_;
 }
 
-Status RankDeviceMemory::reserve_chunk(std::size_t bytes) {
+Status RankDeviceMemory::reserve_allocation(std::size_t bytes) {
   if (bytes <= left_) return {};
-  const std::size_t chunk = std::max(bytes, kChunkBytes);
-  free_ = TUTTI_TRY(device_->allocate(chunk));
-  left_ = chunk;
-  chunks_.push_back(free_);
-  bytes_ += chunk;
+  const std::size_t allocated = std::max(bytes, kMinAllocationBytes);
+  free_ = TUTTI_TRY(device_->allocate(allocated));
+  left_ = allocated;
+  allocations_.push_back(free_);
+  bytes_ += allocated;
   return {};
 }
 
 Result<std::byte*> RankDeviceMemory::cut(std::size_t bytes) {
   const std::size_t room = (bytes + kMinReused - 1) / kMinReused * kMinReused;
-  TUTTI_CHECK_OK(reserve_chunk(room));
+  TUTTI_CHECK_OK(reserve_allocation(room));
   left_ -= room;
   return std::exchange(free_, free_ + room);
 }
 
 Status RankDeviceMemory::reserve(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  return reserve_chunk(bytes);
+  return reserve_allocation(bytes);
 }
 
 Result<std::byte*> RankDeviceMemory::allocate(std::size_t bytes) {

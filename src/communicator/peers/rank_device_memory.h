@@ -78,12 +78,12 @@ class RankDeviceMemory {
   static constexpr std::size_t kClasses = 14;  // Size classes of retired memory: 256 bytes to 2 MiB.
 
   // Call these with the lock held.
-  Status reserve_chunk(std::size_t bytes);
+  Status reserve_allocation(std::size_t bytes);
   Result<std::byte*> cut(std::size_t bytes);
 
   const std::shared_ptr<Device> device_;
   mutable std::mutex mutex_;
-  std::vector<std::byte*> chunks_;  // Allocations of the device. The last one has `left_` bytes from `free_` on.
+  std::vector<std::byte*> allocations_;  // Allocations of the device. The last one has `left_` bytes from `free_` on.
   std::byte* free_ = nullptr;
   std::size_t left_ = 0;
   std::size_t bytes_ = 0;

@@ -136,7 +136,7 @@ TEST_P(DeviceRounding, FailsGroupBeforeAnyCall_WhenOutOfMemory) {
   ASSERT_TRUE(program.enqueue(true).ok());
   program.devices.synchronize();
   for (Rank rank = 0; rank < kRanks; ++rank)
-    leave(program.devices.backend(rank).peers().own_memory(), 3 * std::bit_ceil(RoundingChunks::kBytes));
+    leave(program.devices.backend(rank).peers().own_memory(), 3 * std::bit_ceil(RoundingBuffers::kBytes));
   for (std::size_t bytes = std::size_t{1} << 30; bytes > 0; bytes /= 2)
     while (rig_->device().allocate(bytes).ok()) continue;
   std::vector<DeviceCall> calls;
@@ -196,7 +196,7 @@ TEST_P(DeviceRounding, ReusesMemoryOfDestroyedGraphs) {
   const Delivered wanted = second_run([](Program&) {});
   const Delivered found = second_run([&](Program& program) {
     RankDeviceMemory& rank_memory = program.devices.backend(0).peers().own_memory();
-    leave(rank_memory, kGraphs / 2 * std::bit_ceil(RoundingChunks::kBytes));
+    leave(rank_memory, kGraphs / 2 * std::bit_ceil(RoundingBuffers::kBytes));
     const std::size_t before = rank_memory.bytes();
     for (std::size_t made = 0; made < kGraphs; ++made) capture(program);
     EXPECT_EQ(rank_memory.bytes(), before);
