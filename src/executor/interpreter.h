@@ -162,7 +162,7 @@ class Interpreter {
 
   // Element range [begin, begin + count) of the current slice within a message. With compression, every extent is
   // rounded up to whole groups.
-  struct Window {
+  struct SliceRange {
     std::uint64_t begin = 0;
     std::uint64_t count = 0;  // 0: no such slice, or an empty one.
     bool in_one = false;      // All data operands are contiguous.
@@ -173,7 +173,7 @@ class Interpreter {
     return launch_.cut.group == 1 ? count : groups_of(count, launch_.cut) * launch_.cut.group;
   }
 
-  TUTTI_HOST_DEVICE Window window(const Instruction& step) {
+  TUTTI_HOST_DEVICE SliceRange slice_range(const Instruction& step) {
     const Operand* operands = program_.operands + step.first;
     const Operand* shape = nullptr;
     bool in_one = true;
@@ -197,7 +197,7 @@ class Interpreter {
   }
 
   TUTTI_HOST_DEVICE Progress run_step(const Instruction& step) {
-    const Window slice = step.flags_only ? Window{} : window(step);
+    const SliceRange slice = step.flags_only ? SliceRange{} : slice_range(step);
     silent_ = slice.count == 0 && !(launch_.even_if_empty && cursor_.slice == 0);
     if (silent_ && (step.flags == 0 || cursor_.slice > 0)) return Progress::done;
     const std::uint64_t bytes = launch_.message_bytes(slice.count);
@@ -262,7 +262,7 @@ class Interpreter {
     return progress;
   }
 
-  TUTTI_HOST_DEVICE void fold(const Instruction& step, const Window& slice) {
+  TUTTI_HOST_DEVICE void fold(const Instruction& step, const SliceRange& slice) {
     if (slice.in_one) {
       fold_extent(step, 0, {slice.begin, slice.count}, true);
       return;
@@ -285,8 +285,8 @@ class Interpreter {
     return operand;
   }
 
-  // Folds elements [window.offset, + window.count) of the i-th extents. `at` is the position within the slot.
-  TUTTI_HOST_DEVICE void fold_extent(const Instruction& step, std::uint32_t i, Extent window, bool all,
+  // Folds elements [range.offset, + range.count) of the i-th extents. `at` is the position within the slot.
+  TUTTI_HOST_DEVICE void fold_extent(const Instruction& step, std::uint32_t i, Extent range, bool all,
                                      std::uint64_t at = 0) {
     const Operand* operands = program_.operands + step.first;
     const std::uint64_t shift = launch_.message_bytes(at);
@@ -300,7 +300,7 @@ class Interpreter {
       if (!backend_.takes(k)) continue;
       std::byte* pointer;
       if (operand.is_memory()) {
-        pointer = base(operand) + (extent(operand, i, all).offset + window.offset) * launch_.element_bytes;
+        pointer = base(operand) + (extent(operand, i, all).offset + range.offset) * launch_.element_bytes;
       } else {
         pointer = (source ? sources_[k] : targets_[k - step.sources]);
       }
@@ -311,13 +311,13 @@ class Interpreter {
         backend_.target(index, pointer + offset, operand);
       }
     }
-    const std::uint64_t bytes = launch_.message_bytes(window.count);
+    const std::uint64_t bytes = launch_.message_bytes(range.count);
     for (std::uint32_t k = 0; k < step.sources; ++k) {
       if (operands[k].space != Space::lane || !backend_.stores_back(lane_of(operands[k]), bytes)) continue;
       backend_.target(outputs++, sources_[k] + shift);
     }
     backend_.join();
-    backend_.fold(inputs, outputs, window.count, step.fold);
+    backend_.fold(inputs, outputs, range.count, step.fold);
     backend_.join();
   }
 
