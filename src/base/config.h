@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "src/base/log.h"
-#include "src/base/path.h"
+#include "src/base/p2p_level.h"
 
 namespace tutti {
 
@@ -81,7 +81,7 @@ struct Config {
   WaitMode wait = WaitMode::automatic;
   bool probe = true;
   std::string tune_file;
-  Path p2p_level = Path::host_bridge;  // GPUs farther apart communicate through host memory.
+  P2pLevel p2p_level = P2pLevel::phb;  // GPUs farther apart communicate through host memory.
   bool p2p_disabled = false;           // All GPUs communicate through host memory.
   GpuDirect gpudirect = GpuDirect::automatic;
   // RDMA devices; see transports/verbs.h.

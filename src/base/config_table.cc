@@ -184,7 +184,7 @@ constexpr std::array kEntries = {
          "maximum distance of GPUs that access each other's memory directly: LOC (none do), NVL, PIX, PXB, PHB or "
          "SYS (all do)"},
         "LOC, NVL, PIX, PXB, PHB or SYS",
-        [](Config& config, const std::string& text) { return parse_path(text, config.p2p_level); }},
+        [](Config& config, const std::string& text) { return parse_p2p_level(text, config.p2p_level); }},
     ConfigEntry{{"TUTTI_P2P_DISABLE", "NCCL_P2P_DISABLE", "0", "topology and GPUs",
                  "direct access between GPUs: 0 (up to TUTTI_P2P_LEVEL) or 1 (none, like LOC)"},
                 "0 or 1",

@@ -142,17 +142,17 @@ bool parse_level(const std::string& text, LogLevel& level) {
   return true;
 }
 
-bool parse_path(const std::string& text, Path& path) {
-  constexpr std::array kNumbered = {Path::local,       Path::one_switch,  Path::switches,
-                                    Path::host_bridge, Path::host_bridge, Path::system};
+bool parse_p2p_level(const std::string& text, P2pLevel& level) {
+  constexpr std::array kNumbered = {P2pLevel::loc, P2pLevel::pix, P2pLevel::pxb,
+                                    P2pLevel::phb, P2pLevel::phb, P2pLevel::sys};
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error == std::errc() && end == text.data() + text.size()) {
-    path = kNumbered[std::min<std::size_t>(number, kNumbered.size() - 1)];
+    level = kNumbered[std::min<std::size_t>(number, kNumbered.size() - 1)];
     return true;
   }
-  const std::optional<Path> named = path_of(text);
-  if (named) path = *named;
+  const std::optional<P2pLevel> named = p2p_level_of(text);
+  if (named) level = *named;
   return named.has_value();
 }
 
@@ -164,8 +164,8 @@ bool parse_gpudirect(const std::string& text, GpuDirect& wanted) {
     wanted = meant;
     return true;
   }
-  const std::optional<Path> level = text == "0" ? Path::local : path_of(text);
-  if (level) wanted = *level == Path::local ? GpuDirect::off : GpuDirect::automatic;
+  const std::optional<P2pLevel> level = text == "0" ? P2pLevel::loc : p2p_level_of(text);
+  if (level) wanted = *level == P2pLevel::loc ? GpuDirect::off : GpuDirect::automatic;
   return level.has_value();
 }
 

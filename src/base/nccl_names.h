@@ -22,7 +22,7 @@ std::vector<std::string> notes_on_nccl_variables(const Environment& environment,
 // NCCL's levels in any case; VERSION and ABORT count as warn.
 bool parse_level(const std::string& text, LogLevel& level);
 // Also accepts NCCL's older numbers.
-bool parse_path(const std::string& text, Path& path);
+bool parse_p2p_level(const std::string& text, P2pLevel& level);
 // NCCL's level LOC means off. All other levels mean automatic, because the distance of network card and GPU is not
 // used. The older number 0 is accepted; 1 would be mistaken for "on".
 bool parse_gpudirect(const std::string& text, GpuDirect& wanted);

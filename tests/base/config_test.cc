@@ -93,14 +93,14 @@ TEST(Config, ParsesGpudirect_FromNcclNetGdrLevel) {
 }
 
 TEST(Config, ParsesP2pLevel_FromNcclNames) {
-  EXPECT_EQ(read({}).config.p2p_level, Path::host_bridge);
-  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "NVL"}}).config.p2p_level, Path::nvlink);
-  EXPECT_EQ(read({{"TUTTI_P2P_LEVEL", "SYS"}, {"NCCL_P2P_LEVEL", "NVL"}}).config.p2p_level, Path::system);
-  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "2"}}).config.p2p_level, Path::switches);
-  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "9"}}).config.p2p_level, Path::system);
+  EXPECT_EQ(read({}).config.p2p_level, P2pLevel::phb);
+  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "NVL"}}).config.p2p_level, P2pLevel::nvl);
+  EXPECT_EQ(read({{"TUTTI_P2P_LEVEL", "SYS"}, {"NCCL_P2P_LEVEL", "NVL"}}).config.p2p_level, P2pLevel::sys);
+  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "2"}}).config.p2p_level, P2pLevel::pxb);
+  EXPECT_EQ(read({{"NCCL_P2P_LEVEL", "9"}}).config.p2p_level, P2pLevel::sys);
   EXPECT_TRUE(read({{"NCCL_P2P_DISABLE", "1"}}).config.p2p_disabled);
   const ReadConfig wrong = read({{"TUTTI_P2P_LEVEL", "NEAR"}});
-  EXPECT_EQ(wrong.config.p2p_level, Path::host_bridge);
+  EXPECT_EQ(wrong.config.p2p_level, P2pLevel::phb);
   EXPECT_EQ(wrong.config.refused.size(), 1U);
 }
 

@@ -18,29 +18,29 @@ class GpuDistance : public testing::Test {
     identity.back() = number;
     return identity;
   }
-  void expect(std::uint8_t one, std::uint8_t other, Path path, std::uint32_t links = 0) const {
+  void expect(std::uint8_t one, std::uint8_t other, P2pLevel level, std::uint32_t links = 0) const {
     for (const bool turned : {false, true}) {
       const DeviceDistance distance =
           turned ? nvml_->distance(gpu(other), gpu(one)) : nvml_->distance(gpu(one), gpu(other));
       EXPECT_TRUE(distance.known);
-      EXPECT_EQ(distance.path, path) << int{one} << " and " << int{other};
+      EXPECT_EQ(distance.level, level) << int{one} << " and " << int{other};
       EXPECT_EQ(distance.links, links) << int{one} << " and " << int{other};
     }
   }
   std::unique_ptr<Nvml> nvml_;
 };
 
-TEST_F(GpuDistance, CountsLinksBetweenTwoGpus) { expect(0, 1, Path::nvlink, 2); }
+TEST_F(GpuDistance, CountsLinksBetweenTwoGpus) { expect(0, 1, P2pLevel::nvl, 2); }
 
-TEST_F(GpuDistance, CountsAllLinksToSwitches) { expect(2, 3, Path::nvlink, 18); }
+TEST_F(GpuDistance, CountsAllLinksToSwitches) { expect(2, 3, P2pLevel::nvl, 18); }
 
-TEST_F(GpuDistance, IgnoresLinksToOtherGpus) { expect(0, 2, Path::system); }
+TEST_F(GpuDistance, IgnoresLinksToOtherGpus) { expect(0, 2, P2pLevel::sys); }
 
 TEST_F(GpuDistance, IsThatOfCommonAncestor) {
-  expect(4, 0, Path::one_switch);
-  expect(4, 1, Path::switches);
-  expect(4, 2, Path::host_bridge);
-  expect(4, 3, Path::system);
+  expect(4, 0, P2pLevel::pix);
+  expect(4, 1, P2pLevel::pxb);
+  expect(4, 2, P2pLevel::phb);
+  expect(4, 3, P2pLevel::sys);
 }
 
 TEST_F(GpuDistance, IsUnknown_ForHiddenGpus) {

@@ -26,7 +26,7 @@ std::uint64_t number_of_process() {
   return number + static_cast<std::uint64_t>(::getpid());
 }
 
-Path farthest_p2p() { return config().p2p_disabled ? Path::local : config().p2p_level; }
+P2pLevel farthest_p2p() { return config().p2p_disabled ? P2pLevel::loc : config().p2p_level; }
 
 }  // namespace
 
@@ -280,13 +280,13 @@ Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::
   Device& device = own_memory().device();
   const bool same = info.device == device.traits().identity;
   const DeviceDistance distance =
-      same ? DeviceDistance{.path = Path::local, .known = true} : device.distance_to(info.device);
+      same ? DeviceDistance{.level = P2pLevel::loc, .known = true} : device.distance_to(info.device);
   how = describe(distance);
   if (!same && !p2p_wanted(distance, farthest_p2p())) {
     how = "host memory (" + how + ", is farther than TUTTI_P2P_LEVEL)";
     return Route{LanePlacement::host, 0};
   }
-  const std::uint8_t whole = distance.known && distance.path <= Path::nvlink ? 1 : 0;
+  const std::uint8_t whole = distance.known && distance.level <= P2pLevel::nvl ? 1 : 0;
   Status reached;
   if (info.is_here()) {
     reached = device.enable_peer_access(memory_of(peer).device());

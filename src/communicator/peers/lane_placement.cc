@@ -25,17 +25,19 @@ Rank LanePlacements::writers_by(LanePlacement route, Rank reader) const {
   return writers;
 }
 
-bool p2p_wanted(const DeviceDistance& distance, Path level) { return level != Path::local && distance.path <= level; }
+bool p2p_wanted(const DeviceDistance& distance, P2pLevel level) {
+  return level != P2pLevel::loc && distance.level <= level;
+}
 
 std::string describe(const DeviceDistance& distance) {
   if (!distance.known) return "P2P, at an unknown distance";
-  switch (distance.path) {
-    case Path::local: return "the same GPU";
-    case Path::nvlink: return "NVLink x" + std::to_string(distance.links);
-    case Path::one_switch: return "P2P through a PCIe switch";
-    case Path::switches: return "P2P through PCIe switches";
-    case Path::host_bridge: return "P2P through a CPU";
-    case Path::system: return "P2P from CPU to CPU";
+  switch (distance.level) {
+    case P2pLevel::loc: return "the same GPU";
+    case P2pLevel::nvl: return "NVLink x" + std::to_string(distance.links);
+    case P2pLevel::pix: return "P2P through a PCIe switch";
+    case P2pLevel::pxb: return "P2P through PCIe switches";
+    case P2pLevel::phb: return "P2P through a CPU";
+    case P2pLevel::sys: return "P2P from CPU to CPU";
   }
   return "";
 }

@@ -40,7 +40,7 @@ class LanePlacements {
 };
 
 // True if devices at this distance may access each other's memory. `level`: maximum distance.
-bool p2p_wanted(const DeviceDistance& distance, Path level);
+bool p2p_wanted(const DeviceDistance& distance, P2pLevel level);
 // Returns a description for the log, such as "NVLink x18".
 std::string describe(const DeviceDistance& distance);
 

@@ -38,12 +38,12 @@ std::string uuid_of(const DeviceIdentity& device) {
   return text;
 }
 
-// Path between GPUs without NVLink, by NVML's common ancestor: same board 0, one switch 10, several switches 20, host
+// Level of two GPUs without NVLink, by NVML's common ancestor: same board 0, one switch 10, several switches 20, host
 // bridge 30, NUMA node 40, system 50.
-Path path_to_ancestor(int level) {
-  if (level <= 10) return Path::one_switch;
-  if (level <= 20) return Path::switches;
-  return level <= 40 ? Path::host_bridge : Path::system;
+P2pLevel level_of_ancestor(int level) {
+  if (level <= 10) return P2pLevel::pix;
+  if (level <= 20) return P2pLevel::pxb;
+  return level <= 40 ? P2pLevel::phb : P2pLevel::sys;
 }
 
 bool same_pci_address(const PciInfo& one, const PciInfo& other) {
@@ -121,10 +121,10 @@ DeviceDistance Nvml::distance(const DeviceIdentity& one, const DeviceIdentity& o
   if (all.gpu_of(uuid_of(one).c_str(), &first) != kSuccess || all.gpu_of(uuid_of(other).c_str(), &second) != kSuccess)
     return {};
   if (const std::uint32_t links = all.links(first, second); links > 0)
-    return {.path = Path::nvlink, .links = links, .known = true};
+    return {.level = P2pLevel::nvl, .links = links, .known = true};
   int level = 0;
   if (all.ancestor(first, second, &level) != kSuccess) return {};
-  return {.path = path_to_ancestor(level), .known = true};
+  return {.level = level_of_ancestor(level), .known = true};
 }
 
 }  // namespace tutti

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "src/base/path.h"
+#include "src/base/p2p_level.h"
 #include "src/base/status.h"
 #include "src/executor/thread_block/batch.h"
 #include "transports/device_region.h"
@@ -31,8 +31,8 @@ using DeviceHandle = std::array<std::byte, 64>;
 
 // Connection between two devices of a host.
 struct DeviceDistance {
-  Path path = Path::host_bridge;  // Default if unknown.
-  std::uint32_t links = 0;        // Number of NVLinks.
+  P2pLevel level = P2pLevel::phb;  // Default if unknown.
+  std::uint32_t links = 0;         // Number of NVLinks.
   bool known = false;
 };
 

@@ -62,7 +62,7 @@ TEST(HostMemoryLanes, AreUnused_WhenAllDevicesHavePeerAccess) {
 }
 
 TEST(HostMemoryLanes, ConnectDevices_OfDifferentCpus) {
-  const HostDeviceOptions remote = {.distance = {.path = Path::system, .known = true}};
+  const HostDeviceOptions remote = {.distance = {.level = P2pLevel::sys, .known = true}};
   Islands islands({remote, remote}, 1);
   EXPECT_TRUE(maps_lanes(islands.usage(0), 1));
   EXPECT_TRUE(maps_lanes(islands.usage(1), 1));
@@ -120,8 +120,8 @@ std::string error_of_ll128(const DeviceDistance& distance, bool by_nccls_variabl
 }
 
 TEST(Ll128, NeedsNvlink) {
-  const DeviceDistance nvlink = {.path = Path::nvlink, .links = 18, .known = true};
-  const DeviceDistance pcie = {.path = Path::one_switch, .known = true};
+  const DeviceDistance nvlink = {.level = P2pLevel::nvl, .links = 18, .known = true};
+  const DeviceDistance pcie = {.level = P2pLevel::pix, .known = true};
   EXPECT_EQ(error_of_ll128(nvlink), "right");
   for (const DeviceDistance& distance : {pcie, DeviceDistance{}}) {
     const std::string error = error_of_ll128(distance);
@@ -183,18 +183,18 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectSubCommunicators) {
 TEST(LanePlacement, IsDescribedInOneLine) {
   EXPECT_EQ(describe_routes({"near", "", "far", "far", "near"}, 1),
             "to rank 0: near; to ranks 2-3: far; to rank 4: near");
-  EXPECT_EQ(describe({.path = Path::nvlink, .links = 18, .known = true}), "NVLink x18");
+  EXPECT_EQ(describe({.level = P2pLevel::nvl, .links = 18, .known = true}), "NVLink x18");
 }
 
 TEST(LanePlacement, UsesPeerAccess_UpToConfiguredLevel) {
-  const DeviceDistance bridge = {.path = Path::host_bridge, .known = true};
-  const DeviceDistance linked = {.path = Path::nvlink, .links = 4, .known = true};
-  EXPECT_TRUE(p2p_wanted(bridge, Path::host_bridge));
-  EXPECT_TRUE(p2p_wanted(bridge, Path::system));
-  EXPECT_FALSE(p2p_wanted(bridge, Path::switches));
-  EXPECT_TRUE(p2p_wanted(linked, Path::nvlink));
-  EXPECT_FALSE(p2p_wanted(linked, Path::local));
-  EXPECT_FALSE(p2p_wanted({.path = Path::local, .known = true}, Path::local));
+  const DeviceDistance bridge = {.level = P2pLevel::phb, .known = true};
+  const DeviceDistance linked = {.level = P2pLevel::nvl, .links = 4, .known = true};
+  EXPECT_TRUE(p2p_wanted(bridge, P2pLevel::phb));
+  EXPECT_TRUE(p2p_wanted(bridge, P2pLevel::sys));
+  EXPECT_FALSE(p2p_wanted(bridge, P2pLevel::pxb));
+  EXPECT_TRUE(p2p_wanted(linked, P2pLevel::nvl));
+  EXPECT_FALSE(p2p_wanted(linked, P2pLevel::loc));
+  EXPECT_FALSE(p2p_wanted({.level = P2pLevel::loc, .known = true}, P2pLevel::loc));
 }
 
 // Thread blocks of several ranks wait for each other on one device, so a launch of them must not become resident in
@@ -222,7 +222,7 @@ TEST(LanePlacement, IsLogged) {
     lines += line;
   });
   std::vector<HostDeviceOptions> devices(2);
-  devices[0].distance = {.path = Path::nvlink, .links = 18, .known = true};
+  devices[0].distance = {.level = P2pLevel::nvl, .links = 18, .known = true};
   devices[1].unreachable = 1;
   Islands islands(devices, 1);
   set_log_sink(nullptr);

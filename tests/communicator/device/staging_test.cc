@@ -14,7 +14,7 @@ constexpr Staged kStaged[] = {{Collective::all_reduce, "two_shot_staged"},
                               {Collective::all_gather, "direct_staged"},
                               {Collective::reduce_scatter, "direct_staged"},
                               {Collective::broadcast, "split_staged"}};
-constexpr DeviceDistance kNvLink = {.path = Path::nvlink, .links = 18, .known = true};
+constexpr DeviceDistance kNvLink = {.level = P2pLevel::nvl, .links = 18, .known = true};
 
 // Runs all staged algorithms in `communicators`, one for each own rank, with few channels, so that chunks go round the
 // ring. Calls on lanes and in the ring alternate. Returns "right" or an error.
@@ -120,7 +120,7 @@ TEST(Staging, IsChosen_ForMediumSizesWithNvLink) {
   EXPECT_EQ(chosen(islands, 128 << 10), "two_shot");
   EXPECT_EQ(chosen(islands, 1 << 20), "two_shot_staged");
   EXPECT_EQ(chosen(islands, 5 << 20), "two_shot");
-  Islands others(std::vector<HostDeviceOptions>(3, {.distance = {.path = Path::system, .known = true}}), 1);
+  Islands others(std::vector<HostDeviceOptions>(3, {.distance = {.level = P2pLevel::sys, .known = true}}), 1);
   EXPECT_EQ(chosen(others, 1 << 20), "two_shot");
 }
 
