@@ -50,14 +50,14 @@ Result<std::unique_ptr<TimeSlicedLauncher>> TimeSlicedLauncher::make(std::shared
 TimeSlicedLauncher::~TimeSlicedLauncher() {
   close();
   stream_server_.reset();
-  stop_launcher();
+  stop_launch_thread();
   if (queue_ != nullptr) device_->drop_queue(queue_);
 }
 
 Status TimeSlicedLauncher::start() {
   if (stream_server_ != nullptr) return {};
-  if (launcher_ == nullptr)
-    launcher_ = TUTTI_TRY(LibraryThread::start([this] { run_launcher(); }, 4 * kServiceStackBytes));
+  if (launch_thread_ == nullptr)
+    launch_thread_ = TUTTI_TRY(LibraryThread::start([this] { run_launch_thread(); }, 4 * kServiceStackBytes));
   stream_server_ = TUTTI_TRY(LibraryThread::start([this] { serve_streams(); }));
   return {};
 }
@@ -90,7 +90,7 @@ Result<TimeSlicedLauncher::Request*> TimeSlicedLauncher::add_request(const Devic
   return added;
 }
 
-// A request that was given up is kept while the launcher uses it.
+// A request that was given up is kept while the launch thread uses it.
 void TimeSlicedLauncher::remove_request(const Request& request) {
   const std::lock_guard lock(mutex_);
   --(request.kind == RequestKind::single ? pending_ : replayed_);
@@ -114,13 +114,13 @@ void TimeSlicedLauncher::close() {
   changed_.notify_one();
 }
 
-void TimeSlicedLauncher::stop_launcher() {
+void TimeSlicedLauncher::stop_launch_thread() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
     job_given_.notify_one();
   }
-  launcher_.reset();
+  launch_thread_.reset();
 }
 
 bool TimeSlicedLauncher::is_idle() {
@@ -128,10 +128,10 @@ bool TimeSlicedLauncher::is_idle() {
   return pending_ == 0 && job_ == nullptr;
 }
 
-// If await_launcher() gave up a request, the communicator has failed, so the launcher gets no other.
+// If await_launch_thread() gave up a request, the communicator has failed, so the launch thread gets no other.
 void TimeSlicedLauncher::serve_streams() {
   while (const Request* request = next_request()) {
-    if (!has_failed()) await_launcher(*request);
+    if (!has_failed()) await_launch_thread(*request);
     if (request->kind == RequestKind::single) remove_request(*request);
     store_release(&mailbox().requested, 0U);
   }
@@ -157,7 +157,7 @@ TimeSlicedLauncher::Request* TimeSlicedLauncher::next_request() {
 
 bool TimeSlicedLauncher::has_failed() const { return failed_ || control_.membership.board.failed(); }
 
-void TimeSlicedLauncher::await_launcher(const Request& request) {
+void TimeSlicedLauncher::await_launch_thread(const Request& request) {
   const std::int64_t began_ns = now_ns();
   std::int64_t failed_ns = 0;  // Time at which the failure was seen.
   std::unique_lock lock(mutex_);
@@ -181,7 +181,7 @@ Status TimeSlicedLauncher::blocked_error(const Request& request) const {
                        "cudaFree and cudaDeviceSynchronize do; free memory when calls are done, or start MPS");
 }
 
-void TimeSlicedLauncher::run_launcher() {
+void TimeSlicedLauncher::run_launch_thread() {
   for (;;) {
     const Request* job = nullptr;
     {

@@ -2,7 +2,7 @@
 // GPU runs its processes in time slices, and a waiting thread block would spin through the slice of the peer that it
 // waits for.
 //
-// The caller's stream only posts a request in a mailbox and is held until the request is done. The launcher thread
+// The caller's stream only posts a request in a mailbox and is held until the request is done. The launch thread
 // launches the request's thread blocks repeatedly. Each launch ends as soon as its blocks would wait, and the next one
 // resumes them. A launch may itself be blocked by work that waits for the held stream. A second thread, the stream
 // server, therefore releases streams; it never calls the device.
@@ -73,18 +73,18 @@ class TimeSlicedLauncher {
   Result<Request*> add_request(const DeviceLaunch& launch, RequestKind kind);
   void remove_request(const Request& request);
 
-  void stop_launcher();
+  void stop_launch_thread();
   bool has_failed() const;  // True after the communicator failed.
 
   // ---- Stream server thread: never calls the device; the only one that releases streams. ----
   void serve_streams();
   Request* next_request();  // Null: no more requests.
-  // Waits until the launcher has finished the request. Gives up some time after a failure or the deadline.
-  void await_launcher(const Request& request);
+  // Waits until the launch thread has finished the request. Gives up some time after a failure or the deadline.
+  void await_launch_thread(const Request& request);
   Status blocked_error(const Request& request) const;
 
-  // ---- Launcher thread ----
-  void run_launcher();
+  // ---- Launch thread ----
+  void run_launch_thread();
   void run_request(const Request& request);
   Status launch(const Request& request);
   void mark_late_calls(const Request& request, std::int64_t began_ns);
@@ -102,15 +102,15 @@ class TimeSlicedLauncher {
   std::unique_ptr<DeviceEvent> event_;  // After the latest launch.
   std::mutex mutex_;                    // Protects the members below.
   std::condition_variable changed_;     // Wakes the stream server.
-  std::condition_variable job_given_;   // Wakes the launcher.
+  std::condition_variable job_given_;   // Wakes the launch thread.
   std::map<std::uint32_t, std::unique_ptr<Request>> requests_;
   std::uint32_t latest_ = 0;
   std::uint32_t pending_ = 0;   // Pending requests of kind `single`.
   std::uint32_t replayed_ = 0;  // Requests made by graphs.
   bool closing_ = false;
-  const Request* job_ = nullptr;  // Request that the stream server gave to the launcher.
-  bool stopping_ = false;         // The launcher is to end.
-  std::unique_ptr<LibraryThread> stream_server_, launcher_;
+  const Request* job_ = nullptr;  // Request that the stream server gave to the launch thread.
+  bool stopping_ = false;         // The launch thread is to end.
+  std::unique_ptr<LibraryThread> stream_server_, launch_thread_;
 };
 
 }  // namespace tutti
