@@ -29,7 +29,7 @@
 
 namespace tutti {
 
-using Note = std::vector<std::byte>;
+using Note = std::vector<std::byte>;  // A control note.
 
 // Carrier that a connection may use for messages.
 struct CarrierOptions {
