@@ -14,9 +14,9 @@ struct Hosts {
     if (!has_hosts(problem)) return;
     const std::vector<Rank>& sizes = problem.groups[0];
     count = static_cast<Rank>(sizes.size());
-    const auto [least, most] = std::minmax_element(sizes.begin(), sizes.end());
-    smallest = *least;
-    largest = *most;
+    const auto [min, max] = std::minmax_element(sizes.begin(), sizes.end());
+    smallest = *min;
+    largest = *max;
     aligned = smallest == largest && std::has_single_bit(smallest);
     for (const Rank size : sizes) pairs = std::max(pairs, static_cast<double>(size) * (problem.ranks - size));
   }

@@ -160,12 +160,12 @@ class Floor {
 
   // Returns the time that reading the clock adds to a measurement.
   static double clock_cost_us() {
-    double least = 1e9;
+    double min = 1e9;
     for (int i = 0; i < 1000; ++i) {
       const auto start = Clock::now();
-      least = std::min(least, us_since(start));
+      min = std::min(min, us_since(start));
     }
-    return least;
+    return min;
   }
 
   void both(const std::function<void(int)>& body) {

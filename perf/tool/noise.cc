@@ -96,7 +96,7 @@ Squares Noise::squares(const void* memory, const Output& output) const {
   return sums;
 }
 
-double Noise::most(double expected, std::uint64_t results) const {
+double Noise::max_error(double expected, std::uint64_t results) const {
   const bool sums = operation_.is_mulsum || operation_.reduction == tutti_sum || operation_.reduction == tutti_avg;
   const double type = element_.type == tutti_bfloat16 ? 1.7e-3 : 3e-4;  // One more rounding, to the element type.
   return std::sqrt(expected * expected + type * type) * (sums ? 1.25 : 4) *

@@ -28,7 +28,7 @@ class Noise {
 
   // Largest accepted relative root-mean-square error for `results` elements, if `expected` is expected for sums. The
   // bound is wider for min, max and prod, and for few results, whose sums may be near 0.
-  double most(double expected, std::uint64_t results) const;
+  double max_error(double expected, std::uint64_t results) const;
 
  private:
   float at(int rank, std::size_t index) const;

@@ -32,12 +32,12 @@ namespace {
   end_of_output();
 }
 
-std::uint64_t number(const char* option, const char* text, std::uint64_t least, std::uint64_t most) {
+std::uint64_t number(const char* option, const char* text, std::uint64_t min, std::uint64_t max) {
   char* end = nullptr;
   const unsigned long long value = std::strtoull(text, &end, 10);
-  if (std::isdigit(static_cast<unsigned char>(*text)) == 0 || *end != '\0' || value < least || value > most) {
-    fail("--%s %s: must be a whole number from %llu to %llu", option, text, static_cast<unsigned long long>(least),
-         static_cast<unsigned long long>(most));
+  if (std::isdigit(static_cast<unsigned char>(*text)) == 0 || *end != '\0' || value < min || value > max) {
+    fail("--%s %s: must be a whole number from %llu to %llu", option, text, static_cast<unsigned long long>(min),
+         static_cast<unsigned long long>(max));
   }
   return value;
 }
@@ -92,8 +92,8 @@ double part_of_one(const char* name, const char* text) {
 }
 
 void apply(const OptionRow& option, const char* text, Options& options) {
-  const auto count = [&](std::uint64_t least) {
-    return static_cast<std::uint32_t>(number(option.name, text, least, 1'000'000'000));
+  const auto count = [&](std::uint64_t min) {
+    return static_cast<std::uint32_t>(number(option.name, text, min, 1'000'000'000));
   };
   switch (option.key) {
     case 'b': options.min_bytes = size(option.name, text); break;

@@ -28,14 +28,14 @@ Values values_for(const Element& element, const Operation& operation, std::uint3
   values.ranks = values.active = ranks;
   if (element.type == tutti_bool) values.reduction = logical(operation.reduction);
   switch (values.reduction) {
-    case tutti_prod: values.active = std::min(ranks, kDoublings), values.most = 2; break;
+    case tutti_prod: values.active = std::min(ranks, kDoublings), values.max = 2; break;
     case tutti_min:
-    case tutti_max: values.most = element.exact; break;
-    case tutti_avg: values.most = budget / ranks; break;
+    case tutti_max: values.max = element.exact; break;
+    case tutti_avg: values.max = budget / ranks; break;
     case tutti_band:
     case tutti_bor:
-    case tutti_bxor: values.most = std::bit_floor(element.exact + 1) - 1; break;
-    default: values.active = std::min(ranks, budget), values.most = budget / values.active; break;
+    case tutti_bxor: values.max = std::bit_floor(element.exact + 1) - 1; break;
+    default: values.active = std::min(ranks, budget), values.max = budget / values.active; break;
   }
   return values;
 }

@@ -21,11 +21,11 @@ std::string words_of(const std::set<std::uint64_t>& sizes, const std::set<std::u
       ++size;
       continue;
     }
-    const std::uint64_t least = *size;
-    std::uint64_t most = least;
-    for (; size != all.end() && sizes.contains(*size); ++size) most = *size;
-    text += (text.empty() ? "" : " and ") + std::to_string(least);
-    if (most != least) text += " to " + std::to_string(most);
+    const std::uint64_t min = *size;
+    std::uint64_t max = min;
+    for (; size != all.end() && sizes.contains(*size); ++size) max = *size;
+    text += (text.empty() ? "" : " and ") + std::to_string(min);
+    if (max != min) text += " to " + std::to_string(max);
   }
   return text + " B";
 }

@@ -118,9 +118,9 @@ class ThreadRun {
 
   // Sets `bytes` to the next size. Returns false if there is none.
   bool next_size(std::uint64_t& bytes) const {
-    const std::uint64_t most = options_.max_bytes;
+    const std::uint64_t max = options_.max_bytes;
     const bool fits =
-        options_.step_factor > 1 ? bytes <= most / options_.step_factor : options_.step_bytes <= most - bytes;
+        options_.step_factor > 1 ? bytes <= max / options_.step_factor : options_.step_bytes <= max - bytes;
     const std::uint64_t last = bytes;
     if (fits) bytes = options_.step_factor > 1 ? bytes * options_.step_factor : bytes + options_.step_bytes;
     return bytes > last;
@@ -344,7 +344,7 @@ class ThreadRun {
     const Noise noise(one.element, one.operation, rank_count_, salt_);
     const Squares& sums = timing.squares;
     timing.error = sums.results > 0 ? std::sqrt(sums.errors / sums.results) : 0;
-    timing.wrong = timing.error <= noise.most(timing.expected_error, one.count) && alike(samples) ? 0 : 1;
+    timing.wrong = timing.error <= noise.max_error(timing.expected_error, one.count) && alike(samples) ? 0 : 1;
   }
 
   void check(const Case& one, Sample& sample) {

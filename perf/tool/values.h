@@ -19,7 +19,7 @@ struct Values {
   bool is_mulsum;
   std::uint32_t ranks, salt;
   std::uint32_t active;  // Ranks that contribute to an element; the others' value is neutral.
-  std::uint32_t most;    // Largest value of a rank.
+  std::uint32_t max;     // Largest value of a rank.
 
   // Value of element `index` of a rank's input.
   PERF_HOST_DEVICE std::uint32_t of(std::uint32_t rank, std::size_t index) const;
@@ -56,8 +56,8 @@ PERF_HOST_DEVICE inline std::uint32_t mix(std::uint64_t index, std::uint32_t lan
 }
 
 // Scales a random word to [0, most].
-PERF_HOST_DEVICE inline std::uint32_t below(std::uint32_t word, std::uint32_t most) {
-  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(word) * (most + 1ULL)) >> 32);
+PERF_HOST_DEVICE inline std::uint32_t below(std::uint32_t word, std::uint32_t max) {
+  return static_cast<std::uint32_t>((static_cast<std::uint64_t>(word) * (max + 1ULL)) >> 32);
 }
 
 // Averages are integers: ranks 2i and 2i + 1 contribute w + d and w - d; an unpaired last rank contributes w.
@@ -66,17 +66,17 @@ PERF_HOST_DEVICE inline std::uint32_t Values::of(std::uint32_t rank, std::size_t
   switch (reduction) {
     case tutti_prod: return is_active ? 1 + (mix(index, rank, salt) & 1) : 1;
     case tutti_avg: {
-      const std::uint32_t whole = below(mix(index, ranks, salt), most);
+      const std::uint32_t whole = below(mix(index, ranks, salt), max);
       if (rank % 2 == 0 && rank + 1 == ranks) return whole;
       const std::uint32_t difference = below(mix(index, rank / 2, salt), whole);
       return rank % 2 == 0 ? whole + difference : whole - difference;
     }
-    default: return is_active ? below(mix(index, rank, salt), most) : 0;
+    default: return is_active ? below(mix(index, rank, salt), max) : 0;
   }
 }
 
 PERF_HOST_DEVICE inline std::uint32_t Values::reduced(std::size_t index) const {
-  if (reduction == tutti_avg) return below(mix(index, ranks, salt), most);
+  if (reduction == tutti_avg) return below(mix(index, ranks, salt), max);
   std::uint32_t result = of(0, index);  // Rank 0's scalar is 1.
   for (std::uint32_t rank = 1; rank < ranks; ++rank) {
     const std::uint32_t next = of(rank, index) * (is_mulsum ? scalar_of(rank) : 1);

@@ -42,9 +42,9 @@ bool parse_switch(const std::string& text, bool& on) {
 }
 
 template <typename Number>
-bool parse_within(const std::string& text, Number least, Number most, Number& number) {
+bool parse_within(const std::string& text, Number min, Number max, Number& number) {
   Number parsed{};
-  if (!parse(text, parsed) || !(parsed >= least && parsed <= most)) return false;  // Also rejects NaN.
+  if (!parse(text, parsed) || !(parsed >= min && parsed <= max)) return false;  // Also rejects NaN.
   number = parsed;
   return true;
 }

@@ -54,13 +54,13 @@ Result<std::uint16_t> port_in(const std::string& text, const std::string& name) 
   return invalid_usage(name + " is \"" + text + "\", but must be a whole number from 1 to 65535");
 }
 
-Result<Rank> read_number(const Environment& environment, const char* name, Rank least) {
+Result<Rank> read_number(const Environment& environment, const char* name, Rank min) {
   const std::optional<std::string> text = environment.get(name);
   if (!text) return invalid_usage(std::string(name) + " is not set");
   Rank number = 0;
-  if (parse(*text, number) && number >= least) return number;
-  return invalid_usage(std::string(name) + " is \"" + *text + "\", but must be a whole number, " +
-                       std::to_string(least) + " or more");
+  if (parse(*text, number) && number >= min) return number;
+  return invalid_usage(std::string(name) + " is \"" + *text + "\", but must be a whole number, " + std::to_string(min) +
+                       " or more");
 }
 
 // Returns the parent of a process, or 0 if it is unknown.

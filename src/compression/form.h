@@ -45,19 +45,19 @@ TUTTI_NUMERIC std::uint32_t limit_of(const GroupRange& range) {
   return __builtin_bit_cast(std::uint32_t, range.largest) + 1;
 }
 
-// max(a, least) for magnitudes, as a signed comparison, which vector units do in one instruction.
+// max(a, min) for magnitudes, as a signed comparison, which vector units do in one instruction.
 template <typename Word>
-TUTTI_NUMERIC Word no_less(Word a, std::uint32_t least) {
+TUTTI_NUMERIC Word clamp_min(Word a, std::uint32_t min) {
   using Compared = std::conditional_t<std::is_integral_v<Word>, std::int32_t, decltype(Word{} < Word{})>;
   const Compared x = __builtin_bit_cast(Compared, a);
-  const Compared y = __builtin_bit_cast(Compared, Word{} + least);
+  const Compared y = __builtin_bit_cast(Compared, Word{} + min);
   return __builtin_bit_cast(Word, x < y ? y : x);
 }
 template <typename Word>
-TUTTI_NUMERIC Word no_more(Word a, std::uint32_t most) {
+TUTTI_NUMERIC Word clamp_max(Word a, std::uint32_t max) {
   using Compared = std::conditional_t<std::is_integral_v<Word>, std::int32_t, decltype(Word{} < Word{})>;
   const Compared x = __builtin_bit_cast(Compared, a);
-  const Compared y = __builtin_bit_cast(Compared, Word{} + most);
+  const Compared y = __builtin_bit_cast(Compared, Word{} + max);
   return __builtin_bit_cast(Word, x < y ? x : y);
 }
 
@@ -165,10 +165,10 @@ struct Scaled {
     constexpr std::uint32_t kTail = (1u << Top::kOddBits) - 1;
     constexpr std::uint32_t kTie = 1u << (Top::kOddBits - 1);
     const float min_step = range.min_step * Top::kMinSteps;
-    const std::uint32_t least = __builtin_bit_cast(std::uint32_t, min_step) >> 16;
+    const std::uint32_t min = __builtin_bit_cast(std::uint32_t, min_step) >> 16;
     Word bits = narrow<BFloat16, Word>(__builtin_bit_cast(Real, largest) / Top::kValue);
     bits = (bits & kTail) == kTie ? bits - 1 : bits;
-    bits = no_less(bits, least);
+    bits = clamp_min(bits, min);
     bits = widen<BFloat16, Real>(bits) * Top::kValue > range.largest ? bits - 1 : bits;
     const auto step = widen<BFloat16, Real>(bits);
     return {bits, step, 1.0f / step, Word{} - 1};
@@ -202,7 +202,7 @@ struct IntegerForm : Scaled<IntegerTop<kBits>> {
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word code(Real x, const BlockScale& scale, const GroupRange&) {
     const Word ruled = __builtin_bit_cast(Word, x * scale.inverse + kRuler);
-    return no_more(no_less(ruled, kRulerBits - kMax), kRulerBits + kMax) & (kMask & scale.mask);
+    return clamp_max(clamp_min(ruled, kRulerBits - kMax), kRulerBits + kMax) & (kMask & scale.mask);
   }
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word finite_code(Real x, const BlockScale& scale, const GroupRange& range) {
@@ -260,8 +260,8 @@ struct Float8Codes {
     using At = Placement<T>;
     constexpr auto top = static_cast<std::uint32_t>(Format<T>::overflow);
     const Word bits = __builtin_bit_cast(Word, x * scale.inverse);
-    const Word magnitude = no_more(bits & kMagnitude, (top << At::shift) + At::rebias);
-    const Word exponent = no_less(magnitude, At::min_normal) & kInfinity;
+    const Word magnitude = clamp_max(bits & kMagnitude, (top << At::shift) + At::rebias);
+    const Word exponent = clamp_min(magnitude, At::min_normal) & kInfinity;
     // Adding `ruler` rounds the magnitude to a multiple of the code's last place, and leaves the code in the low bits.
     // Normal codes then lack their exponent minus one, which is added below.
     constexpr std::uint32_t kBehind = (0u - (At::min_normal >> At::shift)) & 0x7fu;
@@ -332,9 +332,9 @@ struct MicroForm : Float8Codes<Float8E4M3> {
   TUTTI_NUMERIC static BlockScales<Word, Real> finite_scale(Word largest, const GroupRange& range) {
     constexpr std::uint32_t kTopExponent = 8;
     const float min_step = range.min_step * Float8Top<Float8E4M3>::kMinSteps;
-    const std::uint32_t least = __builtin_bit_cast(std::uint32_t, min_step) >> 23;
+    const std::uint32_t min = __builtin_bit_cast(std::uint32_t, min_step) >> 23;
     const Word exponent = largest >> 23;
-    const Word bits = below(exponent, least + kTopExponent) ? Word{} + least : exponent - kTopExponent;
+    const Word bits = below(exponent, min + kTopExponent) ? Word{} + min : exponent - kTopExponent;
     const auto step = __builtin_bit_cast(Real, bits << 23);
     return {bits, step, 1.0f / step, Word{} - 1};
   }

@@ -21,14 +21,14 @@ struct ConfigField {
 
 inline constexpr int kNoMaximum = INT_MAX;
 
-// Copies the fields that the program's struct has, which is at least `least_bytes` long.
+// Copies the fields that the program's struct has, which is at least `min_bytes` long.
 template <typename Config>
-Outcome copy_known(const Config& given, std::size_t least_bytes, const std::string& initializer, Config& known) {
+Outcome copy_known(const Config& given, std::size_t min_bytes, const std::string& initializer, Config& known) {
   if (given.magic != kConfigMagic)
     return invalid_argument("config.magic is wrong; initialize config with " + initializer);
-  if (given.size < least_bytes)
+  if (given.size < min_bytes)
     return invalid_argument("config.size is " + std::to_string(given.size) + ", but must be at least " +
-                            std::to_string(least_bytes) + "; initialize config with " + initializer);
+                            std::to_string(min_bytes) + "; initialize config with " + initializer);
   std::memcpy(static_cast<void*>(&known), &given, std::min(given.size, sizeof known));
   return {};
 }

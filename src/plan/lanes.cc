@@ -223,13 +223,13 @@ bool sends_into_what_it_read(const Traffic& all, std::uint16_t tag, const Loop& 
     if (traffic.events[i].step == traffic.events[i - 1].step) return false;
   }
   std::map<UnitsOfBlock, std::int64_t> ahead;  // Messages sent minus messages received.
-  std::int64_t most = 0;                       // Maximum of messages ahead, whichever units are empty.
+  std::int64_t max = 0;                        // Maximum of messages ahead, whichever units are empty.
   for (const Event* event : in_loop_order(traffic, loop)) {
     std::int64_t& mine = ahead[event->units];
-    most -= std::max<std::int64_t>(mine, 0);
+    max -= std::max<std::int64_t>(mine, 0);
     mine += event->direction == Direction::sends ? 1 : -1;
-    most += std::max<std::int64_t>(mine, 0);
-    if (most * loop.longest > loop.slots) return false;
+    max += std::max<std::int64_t>(mine, 0);
+    if (max * loop.longest > loop.slots) return false;
   }
   return !ahead.empty() && std::all_of(ahead.begin(), ahead.end(), [](const auto& entry) { return entry.second == 0; });
 }

@@ -41,7 +41,7 @@ Result<Proof> verify(std::span<const Plan> plans, const Loop& loop, Messages mes
                .balanced = program.balanced};
 }
 
-std::uint32_t least_ring(std::span<const Plan> plans, Loop loop) {
+std::uint32_t min_ring(std::span<const Plan> plans, Loop loop) {
   for (loop.ring = 1; loop.ring <= 16; ++loop.ring) {
     if (verify(plans, loop).ok()) return loop.ring;
   }

@@ -53,7 +53,7 @@ inline bool suffices(const Proof& proof, const Loop& loop) {
 enum class Messages : std::uint8_t { exact, rounded };
 Result<Proof> verify(std::span<const Plan> plans, const Loop& loop = {}, Messages messages = Messages::exact);
 
-// Returns the least Loop::ring with which this loop can run the plans; 0: not even with 16.
-std::uint32_t least_ring(std::span<const Plan> plans, Loop loop);
+// Returns the minimum Loop::ring with which this loop can run the plans; 0: not even with 16.
+std::uint32_t min_ring(std::span<const Plan> plans, Loop loop);
 
 }  // namespace tutti

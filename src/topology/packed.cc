@@ -47,10 +47,10 @@ class Unpacker {
     at_ += size;
     return bytes_.substr(at_ - size, size);
   }
-  // Reads a count of items of at least `least` bytes each. Returns 0 if the remaining bytes cannot hold them.
-  std::uint32_t count(std::size_t least) {
+  // Reads a count of items of at least `min` bytes each. Returns 0 if the remaining bytes cannot hold them.
+  std::uint32_t count(std::size_t min) {
     const auto many = number<std::uint32_t>();
-    return has(many * least) ? many : 0;
+    return has(many * min) ? many : 0;
   }
   bool whole() const { return sound_ && at_ == bytes_.size(); }
 

@@ -187,19 +187,19 @@ class Graph {
       for (std::size_t i = first_[at]; i < inner_end_[at]; ++i) go(links_[i]);
       for (const std::size_t i : ends_[at]) go(i);
     }
-    double most = by_[to] == no_link ? 0 : kNoEnd;
+    double flow = by_[to] == no_link ? 0 : kNoEnd;
     std::vector<std::pair<std::size_t, std::size_t>> path;  // Link and direction.
     for (NodeId at = to; by_[to] != no_link && at != from_; at = other_end(by_[at], at)) {
       path.emplace_back(by_[at], 1 - direction(by_[at], at));
-      most = std::min(most, left_[by_[at]][path.back().second]);
+      flow = std::min(flow, left_[by_[at]][path.back().second]);
     }
     for (const auto& [link, forth] : path) {
-      left_[link][forth] -= most;
-      left_[link][1 - forth] += most;
+      left_[link][forth] -= flow;
+      left_[link][1 - forth] += flow;
       used.push_back(link);
     }
     for (const NodeId node : seen) by_[node] = no_link;
-    return most;
+    return flow;
   }
 
   std::size_t direction(std::size_t link, NodeId from) const { return topology_.links[link].a == from ? 0 : 1; }

@@ -26,9 +26,9 @@ std::string processor_model(const std::string& vendor, std::uint32_t family, std
 bool is_bus_id(std::string_view text) {
   // Maximum number of digits, and the separator after them.
   constexpr std::pair<std::size_t, std::string_view> kParts[] = {{8, ":"}, {4, ":"}, {2, "."}, {1, ""}};
-  for (const auto& [most, behind] : kParts) {
+  for (const auto& [max, behind] : kParts) {
     const std::size_t digits = std::min(text.find_first_not_of("0123456789abcdefABCDEF"), text.size());
-    if (digits == 0 || digits > most) return false;
+    if (digits == 0 || digits > max) return false;
     text.remove_prefix(digits);
     if (!text.starts_with(behind)) return false;
     text.remove_prefix(behind.size());

@@ -130,8 +130,8 @@ bool Autotuner::end_burst() {
     return false;
   }
   const std::uint64_t each = timed_ == 0 ? 0 : std::max<std::uint64_t>(sum_ns_ / timed_, 1);
-  const std::uint64_t least = min_ns_ == kNever ? 0 : min_ns_;
-  bursts_[next()].push_back(stage_ == Stage::glance && !terms_.run_ahead ? least : each);
+  const std::uint64_t min = min_ns_ == kNever ? 0 : min_ns_;
+  bursts_[next()].push_back(stage_ == Stage::glance && !terms_.run_ahead ? min : each);
   begin_burst();
   if (++position_ < remaining_.size()) return false;
   position_ = 0;
@@ -196,10 +196,10 @@ void Autotuner::conclude(std::span<const std::uint64_t> sums_ns, std::uint32_t r
     best = position == 0 ? sum : std::min(best, sum);
   }
   if (stage_ == Stage::rest) return settle(winner_of(sums_ns));
-  const double most = (stage_ == Stage::glance ? terms_.glance_cutoff : terms_.first_cutoff) * best;
+  const double max = (stage_ == Stage::glance ? terms_.glance_cutoff : terms_.first_cutoff) * best;
   // Two bursts do not outweigh a prediction: the default gets a larger margin.
   const auto max_of = [&](std::size_t candidate) {
-    return candidate == 0 ? std::max(most, terms_.glance_cutoff * best) : most;
+    return candidate == 0 ? std::max(max, terms_.glance_cutoff * best) : max;
   };
   std::erase_if(remaining_, [&](std::size_t candidate) { return sums[candidate] > max_of(candidate); });
   if (stage_ == Stage::glance) keep_best(sums);

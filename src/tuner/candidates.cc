@@ -71,10 +71,10 @@ std::string against_size(const Query& query, const Algorithm& algorithm, Protoco
   if (query.compression != CompressionFormat::none && cost_law.longest > 1)
     return "compressed blocks do not fit messages of " + std::string(name(Protocol::ll));
   const std::uint64_t one_way = oversubscribed ? kOversubscribedLlBytes : kOneWayLlBytes;
-  const std::uint64_t most = has_root(collective) ? one_way : kLlBytes;
+  const std::uint64_t max = has_root(collective) ? one_way : kLlBytes;
   const auto bytes = static_cast<double>(message_bytes(query, query.compression));
-  if (cost_law.longest * bytes <= static_cast<double>(most)) return "";
-  return "above " + std::to_string(most) + " bytes, " + name(Protocol::simple) + " is as fast or faster";
+  if (cost_law.longest * bytes <= static_cast<double>(max)) return "";
+  return "above " + std::to_string(max) + " bytes, " + name(Protocol::simple) + " is as fast or faster";
 }
 
 std::string against_error(const Query& query, const CostLaw& cost_law) {

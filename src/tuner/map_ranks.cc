@@ -47,11 +47,11 @@ class RingSearch {
     std::vector<std::uint32_t> trail = ring.vertices;
     if (requested_.gates > 0) trail.push_back(requested_.vertices + ring.gate);
     std::size_t found = 0;
-    double least = std::numeric_limits<double>::infinity();
+    double min = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < trail.size() && trail.size() > 1; ++i) {
       for (const Use& use : requested_.use(trail[i], trail[(i + 1) % trail.size()])) {
-        if (requested_.rates[use.link] / use.part >= least * (1 - 1e-9)) continue;
-        least = requested_.rates[use.link] / use.part;
+        if (requested_.rates[use.link] / use.part >= min * (1 - 1e-9)) continue;
+        min = requested_.rates[use.link] / use.part;
         found = i;
       }
     }

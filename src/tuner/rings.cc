@@ -19,9 +19,9 @@ constexpr double kSlack = 1 + 1e-9;  // Tolerance for sums of rates.
 std::uint32_t max_rings(const RingSearchProblem& question) { return std::min(question.max_rings, kMaxRings); }
 
 double narrowest(const std::vector<double>& rates, const std::vector<Use>& uses) {
-  double least = std::numeric_limits<double>::infinity();
-  for (const Use& use : uses) least = std::min(least, rates[use.link] / use.part);
-  return uses.empty() ? 0 : least;
+  double min = std::numeric_limits<double>::infinity();
+  for (const Use& use : uses) min = std::min(min, rates[use.link] / use.part);
+  return uses.empty() ? 0 : min;
 }
 
 struct Candidate {
@@ -46,8 +46,8 @@ struct Walk {
 // small. Recursion depth is the number of rings, at most kMaxRings.
 class Search {
  public:
-  Search(const RingSearchProblem& question, double rate, std::uint32_t most, std::uint32_t visits)
-      : question_(question), rate_(rate), max_(most), visits_left_(visits), left_(question.rates) {}
+  Search(const RingSearchProblem& question, double rate, std::uint32_t max, std::uint32_t visits)
+      : question_(question), rate_(rate), max_(max), visits_left_(visits), left_(question.rates) {}
 
   std::vector<Ring> run() {
     next_ring();
@@ -233,34 +233,34 @@ class Search {
 
 // Upper bound for the traffic out of (or into) a vertex: the sum over its paths, limited by links that all of them
 // share.
-double most_through(const RingSearchProblem& question, std::uint32_t vertex, bool sends) {
+double max_through(const RingSearchProblem& question, std::uint32_t vertex, bool sends) {
   std::vector<std::uint32_t> paths_over(question.rates.size(), 0);
   std::vector<double> min_part(question.rates.size(), 1);
   std::uint32_t paths = 0;
-  double most = 0;
+  double max = 0;
   for (std::uint32_t other = 0; other < question.size(); ++other) {
     const std::vector<Use>& uses = sends ? question.use(vertex, other) : question.use(other, vertex);
     if (other == vertex || uses.empty()) continue;
     ++paths;
-    most += narrowest(question.rates, uses);
+    max += narrowest(question.rates, uses);
     for (const Use& use : uses) {
       ++paths_over[use.link];
       min_part[use.link] = std::min(min_part[use.link], use.part);
     }
   }
   for (std::size_t link = 0; link < paths_over.size(); ++link)
-    if (paths > 0 && paths_over[link] == paths) most = std::min(most, question.rates[link] / min_part[link]);
-  return most;
+    if (paths > 0 && paths_over[link] == paths) max = std::min(max, question.rates[link] / min_part[link]);
+  return max;
 }
 
-double most_of_all(const RingSearchProblem& question) {
+double max_of_all(const RingSearchProblem& question) {
   const auto through = [&](std::uint32_t vertex) {
-    return std::min(most_through(question, vertex, true), most_through(question, vertex, false));
+    return std::min(max_through(question, vertex, true), max_through(question, vertex, false));
   };
-  double most = std::numeric_limits<double>::infinity(), gates = 0;
-  for (std::uint32_t vertex = 0; vertex < question.vertices; ++vertex) most = std::min(most, through(vertex));
+  double bound = std::numeric_limits<double>::infinity(), gates = 0;
+  for (std::uint32_t vertex = 0; vertex < question.vertices; ++vertex) bound = std::min(bound, through(vertex));
   for (std::uint32_t gate = 0; gate < question.gates; ++gate) gates += through(question.vertices + gate);
-  return question.gates == 0 ? most : std::min(most, gates);
+  return question.gates == 0 ? bound : std::min(bound, gates);
 }
 
 void sort_out(std::vector<double>& rates) {
@@ -319,10 +319,10 @@ RingSet find_rings(const RingSearchProblem& question) {
   if (question.vertices == 0) return best;
   std::uint32_t visits = kMaxVisits;
   if (question.vertices <= kMaxVertices) {
-    const double most = most_of_all(question);
+    const double max = max_of_all(question);
     std::vector<std::pair<double, double>> promises;  // Upper bound of the total bandwidth, and rate per ring.
     for (const double rate : rates_of(question)) {
-      const double rings = std::min<double>(std::floor(most * kSlack / rate), max_rings(question));
+      const double rings = std::min<double>(std::floor(max * kSlack / rate), max_rings(question));
       if (rings >= 1) promises.emplace_back(rings * rate, rate);
     }
     std::stable_sort(promises.begin(), promises.end(),

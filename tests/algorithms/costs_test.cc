@@ -172,17 +172,17 @@ class Count {
   }
   double longest_message() const { return longest_message_; }
   double between() const {
-    double most = 0;
-    for (const auto& [host, blocks] : leaving_) most = std::max(most, blocks);
-    for (const auto& [host, blocks] : arriving_) most = std::max(most, blocks);
-    return most;
+    double max = 0;
+    for (const auto& [host, blocks] : leaving_) max = std::max(max, blocks);
+    for (const auto& [host, blocks] : arriving_) max = std::max(max, blocks);
+    return max;
   }
   const std::vector<Account>& ranks() const { return ranks_; }
   template <typename Of>
-  double most(Of of) const {
-    double most = 0;
-    for (const Account& account : ranks_) most = std::max(most, static_cast<double>(of(account)));
-    return most;
+  double max(Of of) const {
+    double max = 0;
+    for (const Account& account : ranks_) max = std::max(max, static_cast<double>(of(account)));
+    return max;
   }
 
  private:
@@ -276,7 +276,7 @@ TEST(CostLaws, MatchPlansOfAllRanks) {
       const auto folded = [](const Count::Account& account) { return account.folded; };
       if (std::has_single_bit(n)) {
         EXPECT_NEAR(level.depth, count.longest().inside, kLittle);
-        EXPECT_NEAR(level.sent + level.received, count.most(moved), kLittle);
+        EXPECT_NEAR(level.sent + level.received, count.max(moved), kLittle);
         const auto& ranks = count.ranks();
         EXPECT_TRUE(std::any_of(ranks.begin(), ranks.end(),
                                 [&](const Count::Account& account) {
@@ -289,9 +289,9 @@ TEST(CostLaws, MatchPlansOfAllRanks) {
             << " folded " << cost_law.folded << " copied " << cost_law.copied;
       } else {
         EXPECT_NEAR(level.depth, count.longest().inside, 0.5 * level.depth);
-        EXPECT_NEAR(level.sent + level.received, count.most(moved), 0.35 * count.most(moved));
-        EXPECT_NEAR(level.messages, count.most(messages), 0.5 * count.most(messages));
-        EXPECT_NEAR(cost_law.folded, count.most(folded), 0.35 * count.most(folded));
+        EXPECT_NEAR(level.sent + level.received, count.max(moved), 0.35 * count.max(moved));
+        EXPECT_NEAR(level.messages, count.max(messages), 0.5 * count.max(messages));
+        EXPECT_NEAR(cost_law.folded, count.max(folded), 0.35 * count.max(folded));
       }
       EXPECT_EQ(cost_law.levels[1], Traffic());
     }
@@ -350,8 +350,8 @@ TEST(CostLaws, AreUpperBounds_AcrossHosts) {
       const Count count = Count::of(plans);
       const CostLaw cost_law = entry.algorithm->cost_law(problem);
       EXPECT_EQ(cost_law.units, plans[0].shape.units);
-      const double sent = count.most([](const Count::Account& account) { return account.levels[1].sent; });
-      const double received = count.most([](const Count::Account& account) { return account.levels[1].received; });
+      const double sent = count.max([](const Count::Account& account) { return account.levels[1].sent; });
+      const double received = count.max([](const Count::Account& account) { return account.levels[1].received; });
       const Traffic& across = cost_law.levels[1];
       const bool even = std::count(hosts.begin(), hosts.end(), hosts[0]) == static_cast<std::ptrdiff_t>(hosts.size());
       if (even) {

@@ -82,8 +82,8 @@ TEST_F(DeviceCompression, FeedsBackQuantizationError) {
       for (int rank = 0; rank < kRanks; ++rank) {
         given += static_cast<double>(inputs_[rank][i]) + before[rank][i] - residuals_[rank][i];
         taken += std::abs(residuals_[rank][i]);
-        const float most = i < kFirst ? 0 : INFINITY;
-        ASSERT_LE(std::abs(residuals_[rank][i]), most) << i;
+        const float max = i < kFirst ? 0 : INFINITY;
+        ASSERT_LE(std::abs(residuals_[rank][i]), max) << i;
       }
       const double wanted = i < kFirst ? 0 : given;
       ASSERT_NEAR(outputs_[0][i], wanted, 2e-5) << i;

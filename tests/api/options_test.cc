@@ -204,13 +204,13 @@ TEST_F(CommOptionsTest, ReadsBoundsOnChannels) {
   tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
   tuning.min_channels = 2;
   options.tuning = &tuning;
-  const CommunicatorOptions least = options_over({}, &options).value();
-  EXPECT_EQ(least.min_channels, 2U);
-  EXPECT_NE(least.agreement_hash, options_over({}, nullptr).value().agreement_hash) << "ranks must agree";
+  const CommunicatorOptions limited = options_over({}, &options).value();
+  EXPECT_EQ(limited.min_channels, 2U);
+  EXPECT_NE(limited.agreement_hash, options_over({}, nullptr).value().agreement_hash) << "ranks must agree";
   tuning.min_channels = 0;
   tuning.max_channels = 1;
   EXPECT_EQ(options_over({}, &options).value().max_channels, 1U);
-  const Status status = options_over(least, &options).status();
+  const Status status = options_over(limited, &options).status();
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_EQ(status.message(), "options.tuning->min_channels is 2, more than max_channels, 1");
 }

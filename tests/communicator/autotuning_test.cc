@@ -106,10 +106,10 @@ TEST_P(AutotuningOf, EveryCollectiveSettlesOnOneChoice) {
     if (!collectives.takes()) continue;
     const Case test = case_of(static_cast<Collective>(c), count, 200);
     const Hosts hosts = *transport == 0 ? Hosts::one_host(count) : Hosts::one_rank_per_host(count);
-    const int most = longest(candidates_of(test, hosts), test.problem.collective);
-    const auto ways = run_often(ranks, test, most + 20, options);
+    const int max = longest(candidates_of(test, hosts), test.problem.collective);
+    const auto ways = run_often(ranks, test, max + 20, options);
     ASSERT_FALSE(HasFailure()) << name(static_cast<Collective>(c));
-    EXPECT_LE(settled_after(ways), static_cast<std::size_t>(most)) << name(static_cast<Collective>(c));
+    EXPECT_LE(settled_after(ways), static_cast<std::size_t>(max)) << name(static_cast<Collective>(c));
     EXPECT_EQ(distinct({ways.begin(), ways.begin() + 16}).size(), 1U);
     tried.merge(distinct(ways));
   }

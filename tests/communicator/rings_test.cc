@@ -111,7 +111,7 @@ TEST(RingMapping, AvoidsMissingLink) {
 
 TEST(RingMapping, IsLimitedByChannels) {
   const Hosts hosts = on_gpus_of(hybrid_cube_mesh(), std::vector<Rank>(8, 0));
-  for (std::uint32_t most = 1; most <= 6; ++most) EXPECT_EQ(ring_orders(hosts, most).each.size(), most);
+  for (std::uint32_t max = 1; max <= 6; ++max) EXPECT_EQ(ring_orders(hosts, max).each.size(), max);
 }
 
 // Verifies the plans of each channel with the ranks, blocks and roots of the call.

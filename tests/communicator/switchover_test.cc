@@ -202,9 +202,9 @@ void change_over_in_threads() {
     return std::all_of(adopted.begin(), adopted.end(), [&](const auto& own) { return own >= decisions; });
   };
   const auto hindmost = [&] {
-    std::uint64_t least = kMax;
-    for (Rank rank = 0; rank < kRanks; ++rank) least = std::min(least, load_acquire(&words[rank][0]));
-    return least;
+    std::uint64_t min = kMax;
+    for (Rank rank = 0; rank < kRanks; ++rank) min = std::min(min, load_acquire(&words[rank][0]));
+    return min;
   };
   const auto run = [&](Rank self) {
     bool confirmed = false;

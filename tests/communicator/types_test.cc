@@ -33,8 +33,8 @@ SmallNumber number(const TypedCase& test, Rank rank, std::size_t index) {
   word = (word ^ word >> 31) * 0xbf58476d1ce4e5b9ULL >> 20;
   if (test.type == DataType::boolean) return {static_cast<std::int64_t>(word % 2), 0};
   const std::int64_t scale = test.reduction == Reduction::avg ? 60 : 1;  // Divisible by the number of ranks.
-  const std::int64_t most = is_complex(test.type) ? 2 : 127;
-  return {scale * (static_cast<std::int64_t>(word % (2 * most + 1)) - most),
+  const std::int64_t max = is_complex(test.type) ? 2 : 127;
+  return {scale * (static_cast<std::int64_t>(word % (2 * max + 1)) - max),
           scale * (static_cast<std::int64_t>(word / 16 % 5) - 2)};
 }
 

@@ -64,7 +64,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
 
   // Adds the least ring with which the verifier accepts the plans.
   Loop reusing(Loop loop) {
-    loop.ring = least_ring(test_call_.plans[0], loop);
+    loop.ring = min_ring(test_call_.plans[0], loop);
     return loop;
   }
 

@@ -291,9 +291,9 @@ TEST_P(Fold, EqualsReferenceInEveryBit) {
   for (std::uint32_t reduction = 0; reduction < kReductions; ++reduction) {
     for (std::uint32_t sources = 1; sources <= 5; ++sources) {
       for (std::uint32_t targets = 1; targets <= 3; ++targets) {
-        for (const std::uint64_t most : {0u, 1u, 16u, 16u, 100u, 700u}) {
+        for (const std::uint64_t max : {0u, 1u, 16u, 16u, 100u, 700u}) {
           if (!supports(type(), static_cast<Reduction>(reduction))) continue;
-          check({static_cast<Reduction>(reduction), sources, targets, random() % (most + 1)}, random);
+          check({static_cast<Reduction>(reduction), sources, targets, random() % (max + 1)}, random);
           if (HasFailure()) return;
         }
       }

@@ -27,10 +27,10 @@ class WarpOfThreads {
     constexpr std::uint32_t kTogether = kScaleBlock / kShare<kScaleBlock>;
     owned()[thread_] = own;
     join();
-    std::uint32_t most = 0;
-    for (std::uint32_t k = 0; k < kTogether; ++k) most = std::max(most, owned()[thread_ / kTogether * kTogether + k]);
+    std::uint32_t max = 0;
+    for (std::uint32_t k = 0; k < kTogether; ++k) max = std::max(max, owned()[thread_ / kTogether * kTogether + k]);
     join();
-    return most;
+    return max;
   }
   bool all(bool own) const {
     owned()[thread_] = own ? 1 : 0;

@@ -37,8 +37,8 @@ TEST(RoundingData, IsReproducible_AndDiffersBetweenRanks) {
 
 TEST(RoundingData, IsRepresentableInItsType) {
   for (const DataType type : kTypes) {
-    const float least = type == DataType::float16 ? 0x1p-14f : 0x1p-126f;
-    for (const float value : of(Data::denormal, 0, type)) EXPECT_LT(std::fabs(value), least);
+    const float min = type == DataType::float16 ? 0x1p-14f : 0x1p-126f;
+    for (const float value : of(Data::denormal, 0, type)) EXPECT_LT(std::fabs(value), min);
     for (const float value : of(Data::gradient, 0, type)) EXPECT_EQ(held(type, value), value);
     float largest = 0;
     for (const float value : of(Data::largest, 0, type)) largest = std::max(largest, std::fabs(value));

@@ -68,12 +68,12 @@ const HalfFormat kFormats[] = {{"f16", 10, 15}, {"bf16", 7, 127}};
 std::vector<HalfBits> special_values(const HalfFormat& format) {
   const auto one = static_cast<HalfBits>(format.bias << format.fraction_bits);
   const auto normal = static_cast<HalfBits>(1 << format.fraction_bits);
-  const auto least_nan = static_cast<HalfBits>(format.infinity() + 1);
+  const auto min_nan = static_cast<HalfBits>(format.infinity() + 1);
   std::vector<HalfBits> values;
   for (const HalfBits bits :
        {HalfBits{0}, HalfBits{1}, static_cast<HalfBits>(normal - 1), normal, static_cast<HalfBits>(one - 1), one,
         static_cast<HalfBits>(one + 1), static_cast<HalfBits>(one + 3 * normal / 2),
-        static_cast<HalfBits>(format.infinity() - 1), format.infinity(), least_nan, kNan}) {
+        static_cast<HalfBits>(format.infinity() - 1), format.infinity(), min_nan, kNan}) {
     values.push_back(bits);
     values.push_back(static_cast<HalfBits>(bits | 0x8000));
   }

@@ -48,10 +48,10 @@ TEST(PtxWarp, Votes) {
 }
 
 TEST(PtxWarp, ReducesAndMatches) {
-  const auto most = compute("xor.b32 %r3, %r1, 21;\nredux.sync.max.u32 %r2, %r3, -1;");
+  const auto max = compute("xor.b32 %r3, %r1, 21;\nredux.sync.max.u32 %r2, %r3, -1;");
   const auto same = compute("and.b32 %r3, %r1, 3;\nmatch.any.sync.b32 %r2, %r3, -1;");
   for (std::uint32_t i = 0; i < 64; ++i) {
-    EXPECT_EQ(most[i], i < 32 ? 31 : 63);
+    EXPECT_EQ(max[i], i < 32 ? 31 : 63);
     EXPECT_EQ(same[i], 0x11111111U << i % 4);
   }
 }

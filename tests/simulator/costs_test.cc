@@ -51,15 +51,15 @@ TEST(Costs, RejectInvalidValues) {
 }
 
 TEST(Figures, ExistForEveryPreset_AndGrowWithGenerations) {
-  double least = 0;
+  double min = 0;
   for (const char* name : {"dgx-a100", "dgx-h100", "dgx-b200"}) {
     const Topology topology = preset(name).value();
     const Costs costs = costs_of(topology, Kernels::nccl).value();
     double nvlinks = 0;
     for (const Link& link : topology.links) nvlinks += link.kind == LinkKind::nvlink ? link.gbytes_per_s : 0;
     const double carried = nvlinks / 8 * costs.efficiency[static_cast<std::size_t>(LinkKind::nvlink)];
-    EXPECT_GT(carried, least) << name;
-    least = carried;
+    EXPECT_GT(carried, min) << name;
+    min = carried;
   }
   EXPECT_EQ(costs_of(preset("gb200-nvl72").value(), Kernels::nccl).value().name,
             costs_of(preset("dgx-b200").value(), Kernels::nccl).value().name);

@@ -86,13 +86,13 @@ TEST(EventQueue, OrdersByTime_ThenByOrder) {
   const std::uint32_t seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937 random(seed);
-  for (const std::uint32_t most : {4U, 40U, 400U}) {
+  for (const std::uint32_t max : {4U, 40U, 400U}) {
     EventQueue queue;
     std::set<Event> expected;
     double last = 0;
     std::uint32_t pushed = 0, popped = 0;
     while (popped < 5000) {
-      if (pushed < 5000 && (queue.empty() || (expected.size() < most && random() % 8 != 0))) {
+      if (pushed < 5000 && (queue.empty() || (expected.size() < max && random() % 8 != 0))) {
         const Event event = {last + random() % 8, static_cast<std::uint32_t>(random() % 4), pushed++};
         queue.push(event);
         expected.insert(event);

@@ -17,13 +17,13 @@ using test::whole;
 
 const Wanted kRing = {Collective::all_reduce, "ring"};
 
-std::vector<RankMapping> rings_of(const Topology& topology, std::uint32_t most) {
+std::vector<RankMapping> rings_of(const Topology& topology, std::uint32_t max) {
   TopologyMerger merger;
   merger.add("host", topology);
   std::vector<RankNode> rank_nodes;
   for (const NodeId gpu : topology.all(NodeKind::gpu)) rank_nodes.push_back({0, gpu});
   std::vector<RankMapping> orders;
-  for (std::vector<Rank>& order : find_rank_rings(merger.take(), rank_nodes, most).orders)
+  for (std::vector<Rank>& order : find_rank_rings(merger.take(), rank_nodes, max).orders)
     orders.push_back({.groups = {}, .order = std::move(order)});
   return orders;
 }

@@ -62,13 +62,13 @@ class ReadingTime : public testing::Test {
   // Stores the larger topology in `topology_`, or the error in `why_not_`.
   void expect_linear(std::uint32_t small, const Make& make) {
     const std::string one = make(small), other = make(kTimes * small);
-    double least = std::numeric_limits<double>::infinity(), most = least;
-    for (int i = 0; i < kTries && (i == 0 || most > kMaxGrowth * least); ++i) {
-      least = std::min(least, seconds_of(one));
-      most = std::min(most, seconds_of(other));
+    double one_s = std::numeric_limits<double>::infinity(), other_s = one_s;
+    for (int i = 0; i < kTries && (i == 0 || other_s > kMaxGrowth * one_s); ++i) {
+      one_s = std::min(one_s, seconds_of(one));
+      other_s = std::min(other_s, seconds_of(other));
     }
-    std::printf("%u times as long: %.1f times %.3f ms\n", kTimes, most / least, 1e3 * least);
-    EXPECT_LE(most, kMaxGrowth * least);
+    std::printf("%u times as long: %.1f times %.3f ms\n", kTimes, other_s / one_s, 1e3 * one_s);
+    EXPECT_LE(other_s, kMaxGrowth * one_s);
   }
 
   Topology topology_;

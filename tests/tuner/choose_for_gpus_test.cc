@@ -277,8 +277,8 @@ TEST(ChooseForGpus, RespectsNumberOfChannels) {
     query.algorithm = algorithm;
     return choose(query).value().channels;
   };
-  const std::uint32_t most = channels("two_shot");
-  ASSERT_GT(most, 4U);
+  const std::uint32_t max = channels("two_shot");
+  ASSERT_GT(max, 4U);
   query.lane_channels = 4;
   EXPECT_EQ(channels("two_shot"), 4U);
   query.mapped = true;

@@ -63,13 +63,13 @@ TEST(CompressionCost, MatchesPlans) {
       std::vector<Plan> plans = emit_plans(algorithm, problem);
       for (Plan& plan : plans) fuse(plan);
       fuse_stages(plans);
-      double most = 0;
+      double max = 0;
       for (const Plan& plan : plans) {
         const CodecWork work = counted(plan);
-        most = std::max(most, work.encoded + work.decoded);
+        max = std::max(max, work.encoded + work.decoded);
       }
       const CodecWork predicted = codec_work(problem, algorithm.cost_law(problem));
-      EXPECT_NEAR(predicted.encoded + predicted.decoded, most, most / 3);
+      EXPECT_NEAR(predicted.encoded + predicted.decoded, max, max / 3);
       ++known;
     }
   }
@@ -146,16 +146,16 @@ TEST(ErrorBound, LosesNoPrecision_ForSmallGain) {
     requested.network = true;
     requested.machine = &machine;
     const std::vector<Candidate> found = candidates(requested).value();
-    const auto least = [&](bool raw) {
+    const auto min = [&](bool raw) {
       double us = 1e9;
       for (const Candidate& one : found)
         if ((one.choice.compression == CompressionFormat::none) == raw) us = std::min(us, one.predicted_us);
       return us;
     };
     const bool rounds = found.front().choice.compression != CompressionFormat::none;
-    EXPECT_EQ(rounds, 1.1 * least(false) < least(true)) << bytes;
+    EXPECT_EQ(rounds, 1.1 * min(false) < min(true)) << bytes;
     rounded += rounds ? 1 : 0;
-    held_back += !rounds && least(false) < least(true) ? 1 : 0;
+    held_back += !rounds && min(false) < min(true) ? 1 : 0;
   }
   EXPECT_GT(rounded, 10U);
   EXPECT_GT(held_back, 0U);

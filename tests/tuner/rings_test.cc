@@ -80,8 +80,8 @@ std::vector<Ring> all_rings(const RingSearchProblem& question) {
 // Searches the largest set of rings with a rate that fit together: tries each ring several times, in one order.
 class Packing {
  public:
-  Packing(const RingSearchProblem& question, std::vector<Ring> all, double rate, std::size_t most)
-      : question_(question), all_(std::move(all)), rate_(rate), max_(most) {}
+  Packing(const RingSearchProblem& question, std::vector<Ring> all, double rate, std::size_t max)
+      : question_(question), all_(std::move(all)), rate_(rate), max_(max) {}
   std::size_t pack() {
     go_on(0);
     return best_;

@@ -110,10 +110,10 @@ Status set_figure(Costs& costs, std::string_view name, double value) {
   for (const Figure& figure : figures_of(costs)) {
     known += ", " + figure.name;
     if (figure.name != wanted) continue;
-    const double least = must_be_positive(wanted) ? kMinDivisor : 0;
-    if (!(value >= least) || !std::isfinite(value))
+    const double min = must_be_positive(wanted) ? kMinDivisor : 0;
+    if (!(value >= min) || !std::isfinite(value))
       return invalid_argument("figure " + wanted + " is " + std::to_string(value) + ", but must be finite and " +
-                              (least > 0 ? "above 0" : "at least 0"));
+                              (min > 0 ? "above 0" : "at least 0"));
     *figure.value = value;
     return {};
   }

@@ -80,13 +80,13 @@ class EventQueue {
     for (;;) {
       const std::size_t child = 4 * at + 1;
       if (child >= size) break;
-      std::size_t least = child;
+      std::size_t min = child;
       const std::size_t end = child + 4 < size ? child + 4 : size;
       for (std::size_t i = child + 1; i < end; ++i)
-        if (heap_[i] < heap_[least]) least = i;
-      if (!(heap_[least] < event)) break;
-      heap_[at] = heap_[least];
-      at = least;
+        if (heap_[i] < heap_[min]) min = i;
+      if (!(heap_[min] < event)) break;
+      heap_[at] = heap_[min];
+      at = min;
     }
     heap_[at] = event;
   }

@@ -160,9 +160,9 @@ Status Network::join_domains() {
 double Network::rate_to_ports(std::uint32_t host, const Rail& rail) const {
   double sum = 0;
   for (Rank rank = host * ranks_per_host_; rank < (host + 1) * ranks_per_host_; ++rank) {
-    double most = 0;
-    for (const NodeId nic : rail.nics) most = std::max(most, find_path(cluster_.host, nodes_[rank], nic).gbytes_per_s);
-    sum += most;
+    double max = 0;
+    for (const NodeId nic : rail.nics) max = std::max(max, find_path(cluster_.host, nodes_[rank], nic).gbytes_per_s);
+    sum += max;
   }
   return sum;
 }

@@ -337,11 +337,11 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   program.symmetry = symmetry;
   program.units = algorithm.shape(problem).units;
   // Ranks have similar numbers of steps, so the maximum of a few ranks is an estimate for all.
-  std::uint64_t most = 0, max_operands = 0;
+  std::uint64_t max = 0, max_operands = 0;
   for (Rank number = 0; number < std::min<Rank>(program.classes(), 3); ++number) {
     Plan plan = emit_plan(algorithm, problem, symmetry.representative_of_class(number));
     expand_all_ranks(plan);
-    most = std::max<std::uint64_t>(most, plan.steps.size());
+    max = std::max<std::uint64_t>(max, plan.steps.size());
     max_operands = std::max(max_operands, operands_of(plan));
   }
   const std::uint64_t operands = max_operands * program.classes();
@@ -349,12 +349,12 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
     return unsupported(std::string(algorithm.name()) + " has about " + std::to_string(operands) +
                        " operands on the simulated ranks; the maximum is " + std::to_string(limits.max_operands));
   }
-  const std::uint64_t steps = most * program.classes();
+  const std::uint64_t steps = max * program.classes();
   if (steps > limits.max_steps) {
     return unsupported(std::string(algorithm.name()) + " has about " + std::to_string(steps) +
                        " steps on the simulated ranks; the maximum is " + std::to_string(limits.max_steps));
   }
-  program.fused = steps * most <= limits.max_fusing;
+  program.fused = steps * max <= limits.max_fusing;
   Compiler compiler(program, network, limits);
   const bool merged = program.fused && std::max(steps, operands / kOperandsOfAStep) <= limits.max_merging;
   const Across across = across_of(limits);

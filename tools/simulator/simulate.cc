@@ -14,8 +14,8 @@ namespace {
 std::uint32_t chunks_to_simulate(std::uint32_t chunks, const Program& program, std::uint64_t max_events) {
   const std::uint64_t each = program.steps.size() + program.messages;
   const std::uint64_t affordable = max_events / std::max<std::uint64_t>(each, 1);
-  const std::uint64_t least = 8 + 3 * std::uint64_t{program.stage_count};
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(chunks, std::max(affordable, least)));
+  const std::uint64_t min = 8 + 3 * std::uint64_t{program.stage_count};
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(chunks, std::max(affordable, min)));
 }
 
 // Time between two chunks that neither fill nor drain the loop.
@@ -184,8 +184,8 @@ EngineRequest Simulation::request_for(const Call& call) const {
   request.chunks = chunks_to_simulate(request.loop.chunks, program, limits_.max_events);
   request.unit_bytes = unit / request.loop.chunks;
   const double slices = std::floor(longest / request.loop.chunks / std::max(costs_.shortest_slice_bytes, 1.0));
-  const std::uint32_t most = costs_.slices[static_cast<std::size_t>(call.protocol)];
-  request.parts = program.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, most)) : 1;
+  const std::uint32_t max = costs_.slices[static_cast<std::size_t>(call.protocol)];
+  request.parts = program.sliceable ? static_cast<std::uint32_t>(std::clamp<double>(slices, 1, max)) : 1;
   request.loop.slots *= request.parts;  // A slot holds a message, and each slice frees its own part.
   request.slice_bytes = call.chunk_bytes * request.channels;
   request.jitter = call.jitter;

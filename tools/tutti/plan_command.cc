@@ -38,10 +38,10 @@ bool accesses_peers_scratch(const Plan& plan) {
 void print_ring(const std::vector<Plan>& plans) {
   if (std::none_of(plans.begin(), plans.end(), accesses_peers_scratch)) return;
   Loop loop{.chunks = 16, .skew = 1, .order = StageOrder::latest_first};
-  const std::uint32_t latest = least_ring(plans, loop);
+  const std::uint32_t latest = min_ring(plans, loop);
   loop.order = StageOrder::earliest_first;
   std::printf("chunks reuse scratch: ring of %u chunks (latest stage first) or %u (earliest stage first)\n", latest,
-              least_ring(plans, loop));
+              min_ring(plans, loop));
 }
 
 Status check_groups(const Algorithm& algorithm, const Problem& problem) {

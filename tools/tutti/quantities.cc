@@ -21,7 +21,7 @@ constexpr Unit kDurations[] = {{"us", 1}, {"ms", 1e3}, {"s", 1e6}};      // In m
 constexpr Unit kSizes[] = {{"bytes", 1}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
 
 struct Limits {
-  double least, most;
+  double min, max;
 };
 
 // Returns the value in units of factor 1; empty if the text is not a number within the limits and one of the units.
@@ -33,7 +33,7 @@ std::optional<double> parse_in(std::span<const Unit> units, std::string_view tex
   const auto [stop, error] = std::from_chars(text.data(), text.data() + end, number, std::chars_format::fixed);
   if (unit == units.end() || error != std::errc() || stop != text.data() + end) return std::nullopt;
   const double value = number * unit->factor;
-  return value >= limits.least && value <= limits.most ? std::optional(value) : std::nullopt;
+  return value >= limits.min && value <= limits.max ? std::optional(value) : std::nullopt;
 }
 
 std::string text_in(std::span<const Unit> units, double value) {

@@ -16,10 +16,10 @@ namespace {
 constexpr std::size_t kShort = 1024;
 constexpr std::size_t kMaxIncoming = 2 * (Records::kMaxPlain + Records::kHead + Records::kTag);
 
-std::size_t gather(std::span<const iovec> parts, std::byte* to, std::size_t most) {
+std::size_t gather(std::span<const iovec> parts, std::byte* to, std::size_t max) {
   std::size_t at = 0;
   for (const iovec& part : parts) {
-    const std::size_t bytes = std::min(part.iov_len, most - at);
+    const std::size_t bytes = std::min(part.iov_len, max - at);
     std::memcpy(to + at, part.iov_base, bytes);
     at += bytes;
   }

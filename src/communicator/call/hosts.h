@@ -153,10 +153,10 @@ class Hosts {
   bool is_one_host() const { return hosts_ < 2; }
   // Returns the ranks per CPU of the most oversubscribed machine; 1 if each rank has a CPU, or if not reported.
   double ranks_per_cpu() const {
-    double most = 1;
+    double max = 1;
     for (const MachineShare& share : machine_shares_)
-      most = std::max(most, static_cast<double>(share.ranks) / share.cpus);
-    return most;
+      max = std::max(max, static_cast<double>(share.ranks) / share.cpus);
+    return max;
   }
   // Returns whether one machine emulates all hosts, so that there are no links between hosts.
   bool one_machine() const {

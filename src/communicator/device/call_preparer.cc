@@ -156,11 +156,11 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
 // ---- Messages ----
 
 std::uint32_t DeviceCallPreparer::message_channels(const Call& call) const {
-  const std::uint64_t most =
+  const std::uint64_t max =
       std::clamp(peers_.thread_blocks() / 4, 1U,
                  std::min({kMaxMessageChannels, peers_.lanes().channels, max_channels_}));  // Several peers at a time.
   return static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(call.count * size_of(call.type) / kBytesPerMessageChannel, 1, most));
+      std::clamp<std::uint64_t>(call.count * size_of(call.type) / kBytesPerMessageChannel, 1, max));
 }
 
 Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_message(const Call& call) {

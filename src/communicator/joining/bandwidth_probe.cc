@@ -105,8 +105,8 @@ class Exchange {
     // Sends in several runs. Otherwise acknowledgments, which travel with data of the other direction, would wait for a
     // whole window.
     const std::uint64_t part = std::max(window / 4, 2 * limits_.unit_bytes);
-    const std::uint64_t most = std::min({free, part, left - limits_.unit_bytes, std::uint64_t{going_on_.size()}});
-    in_run_ = most / limits_.unit_bytes * limits_.unit_bytes;
+    const std::uint64_t max = std::min({free, part, left - limits_.unit_bytes, std::uint64_t{going_on_.size()}});
+    in_run_ = max / limits_.unit_bytes * limits_.unit_bytes;
   }
 
   Result<bool> send(double elapsed_us) {
@@ -128,8 +128,8 @@ class Exchange {
   Result<bool> receive() {
     if (all_came_) return false;
     // Reads at most the rest of this stream, since the next stream may follow at once.
-    const std::size_t most = std::min<std::uint64_t>(room_.size(), limits_.max_bytes - arrived_.back().bytes);
-    const auto received = ::recv(ring_.previous->socket.get(), room_.data(), most, MSG_DONTWAIT);
+    const std::size_t max = std::min<std::uint64_t>(room_.size(), limits_.max_bytes - arrived_.back().bytes);
+    const auto received = ::recv(ring_.previous->socket.get(), room_.data(), max, MSG_DONTWAIT);
     if (received == 0) return lost(*ring_.previous, "it was closed");
     if (received < 0 && errno != EAGAIN && errno != EINTR) return lost(*ring_.previous, std::strerror(errno));
     if (received < 0) return false;
@@ -181,10 +181,10 @@ StreamRing ring_of(const Hosts& hosts, Rank self, std::span<const PeerSocket> pe
     if (rank == self) ring.index = static_cast<std::uint32_t>(host->size());
     host->push_back(rank);
   }
-  std::size_t least = members[0].size();
-  for (const std::vector<Rank>& ranks : members) least = std::min(least, ranks.size());
-  ring.ranks = static_cast<std::uint32_t>(least);
-  if (ring.index >= least) return ring;
+  std::size_t min = members[0].size();
+  for (const std::vector<Rank>& ranks : members) min = std::min(min, ranks.size());
+  ring.ranks = static_cast<std::uint32_t>(min);
+  if (ring.index >= min) return ring;
   ring.next = &peer_sockets[members[(own + 1) % members.size()][ring.index]];
   ring.previous = &peer_sockets[members[(own + members.size() - 1) % members.size()][ring.index]];
   return ring;

@@ -74,13 +74,13 @@ class Probe {
   // Returns the send rate of a host, with one rank of each host or with all ranks that take part. Takes the maximum
   // over the streams, without the first if there are others. A rank starts no stream that would not end in time.
   Result<double> gbytes_per_s(bool all, double message_us, double end_us) {
-    double most = TUTTI_TRY(one_stream(all, message_us)), shortest_us = last_us_;
+    double max = TUTTI_TRY(one_stream(all, message_us)), shortest_us = last_us_;
     for (int i = 1; i < kStreams && elapsed_us_ + std::min(shortest_us, 2 * kStreamUs) <= end_us; ++i) {
       const double seen = TUTTI_TRY(one_stream(all, message_us));
-      most = i == 1 ? seen : std::max(most, seen);
+      max = i == 1 ? seen : std::max(max, seen);
       shortest_us = std::min(shortest_us, last_us_);  // Later streams may have been delayed by unrelated work.
     }
-    return most;
+    return max;
   }
 
   // Whether another step as long as the last one would end before `end_us`.

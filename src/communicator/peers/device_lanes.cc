@@ -49,9 +49,9 @@ Result<std::vector<LaneState*>> DeviceLanes::upload_ends(std::span<const std::sp
   };
   std::vector<Missing> missing;
   std::vector<LaneState> states;
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (std::uint32_t channel = 0; channel < channels; ++channel) {
-    most = std::max(most, ends[channel % ends.size()].size());
+    max = std::max(max, ends[channel % ends.size()].size());
     for (LaneState* state : ends[channel % ends.size()]) {
       End& end = *static_cast<End*>(state);
       if (end.by_channel.size() <= channel) end.by_channel.resize(channel + 1);
@@ -67,11 +67,11 @@ Result<std::vector<LaneState*>> DeviceLanes::upload_ends(std::span<const std::sp
     for (std::size_t i = 0; i < missing.size(); ++i)
       missing[i].end->by_channel[missing[i].channel] = reinterpret_cast<LaneState*>(memory) + i;
   }
-  std::vector<LaneState*> table(most * channels);
+  std::vector<LaneState*> table(max * channels);
   for (std::uint32_t channel = 0; channel < channels; ++channel) {
     const std::span<LaneState* const> own = ends[channel % ends.size()];
     for (std::size_t i = 0; i < own.size(); ++i)
-      table[channel * most + i] = static_cast<End*>(own[i])->by_channel[channel];
+      table[channel * max + i] = static_cast<End*>(own[i])->by_channel[channel];
   }
   return table;
 }

@@ -97,7 +97,7 @@ std::size_t LaneBudget::remote_slots_bytes() const {
 
 // Counts targets only: every lane that a rank reads is written by a peer.
 std::uint32_t tags_of(const std::vector<Plan>& plans) {
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (const Plan& plan : plans) {
     std::map<Rank, std::set<std::uint16_t>> tags;
     for (std::size_t s = 0; s < plan.steps.size(); ++s) {
@@ -105,9 +105,9 @@ std::uint32_t tags_of(const std::vector<Plan>& plans) {
         if (!operand.is_memory()) tags[operand.peer].insert(operand.tag);
       }
     }
-    for (const auto& [peer, own] : tags) most = std::max(most, own.size());
+    for (const auto& [peer, own] : tags) max = std::max(max, own.size());
   }
-  return static_cast<std::uint32_t>(most);
+  return static_cast<std::uint32_t>(max);
 }
 
 }  // namespace tutti

@@ -32,8 +32,8 @@ std::uint64_t slice_elements(std::uint32_t slot_bytes, std::uint64_t element_byt
 std::uint64_t slices_of(std::uint32_t signature, std::uint32_t slot_bytes) {
   const std::uint32_t type = signature >> (kCountBits + 1);
   if (type >= kDataTypes) return 1;
-  const std::uint64_t most = slice_elements(slot_bytes, size_of(static_cast<DataType>(type)));
-  return std::max<std::uint64_t>(((signature & (kManyElements - 1)) + most - 1) / most, 1);
+  const std::uint64_t max = slice_elements(slot_bytes, size_of(static_cast<DataType>(type)));
+  return std::max<std::uint64_t>(((signature & (kManyElements - 1)) + max - 1) / max, 1);
 }
 
 std::string describe_elements(std::uint64_t count, DataType type) { return std::to_string(count) + " " + name(type); }

@@ -229,9 +229,9 @@ inline bool stores_back(const FoldArguments& arguments) {
 
 // Copies to several targets in parts that fit the L1 cache.
 inline void copy_by_libc(const FoldArguments& arguments, std::uint64_t bytes) {
-  const std::uint64_t most = arguments.target_count == 1 ? bytes : kCopiedBytes;
-  for (std::uint64_t begin = 0; begin < bytes; begin += most) {
-    const std::uint64_t length = bytes - begin < most ? bytes - begin : most;
+  const std::uint64_t max = arguments.target_count == 1 ? bytes : kCopiedBytes;
+  for (std::uint64_t begin = 0; begin < bytes; begin += max) {
+    const std::uint64_t length = bytes - begin < max ? bytes - begin : max;
     for (std::uint32_t t = 0; t < arguments.target_count; ++t)
       std::memcpy(arguments.targets[t] + begin, arguments.sources[0] + begin, length);
   }

@@ -49,9 +49,9 @@ Result<std::shared_ptr<Device>> CudaDevice::make(int ordinal) {
 // Creates a stream of the highest priority. Streams of equal priority may share a hardware queue. Uploads queued behind
 // thread blocks that wait for these uploads would deadlock.
 Status CudaDevice::make_stream(cudaStream_t& stream) {
-  int least = 0, most = 0;
-  TUTTI_CHECK_OK(check(cudaDeviceGetStreamPriorityRange(&least, &most), "cudaDeviceGetStreamPriorityRange"));
-  return check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, most), "cudaStreamCreateWithPriority");
+  int lowest = 0, highest = 0;
+  TUTTI_CHECK_OK(check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange"));
+  return check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest), "cudaStreamCreateWithPriority");
 }
 
 Status CudaDevice::make_queues() {
@@ -96,13 +96,13 @@ Status CudaDevice::prepare_kernel() {
                        ": build it with CMAKE_CUDA_ARCHITECTURES=native on this machine");
   }
   TUTTI_CHECK_OK(check(error, "cudaFuncGetAttributes"));
-  int most = 0, processors = 0, thread_blocks = 0;
-  TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal_),
+  int max = 0, processors = 0, thread_blocks = 0;
+  TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&max, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal_),
                        "cudaDeviceGetAttribute(MaxSharedMemoryPerBlockOptin)"));
   TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ordinal_),
                        "cudaDeviceGetAttribute(MultiProcessorCount)"));
   const auto taken = static_cast<std::uint32_t>(kernel.sharedSizeBytes) + kSpareBytes;
-  traits_.thread_block_bytes = (static_cast<std::uint32_t>(most) - taken) / 16 * 16;
+  traits_.thread_block_bytes = (static_cast<std::uint32_t>(max) - taken) / 16 * 16;
   const int bytes = static_cast<int>(traits_.thread_block_bytes);
   traits_.thread_blocks = ~0U;
   for (const void* each : {plan_kernel(), compressed_kernel()}) {

@@ -246,9 +246,9 @@ class CompressedThreadBlockFold {
   template <Reduction kReduction>
   TUTTI_NUMERIC static float ordered(float a, float b) {
     using Order = Orders<float, kReduction, Scalar>;
-    const auto least = Order::combine(Order::read(__builtin_bit_cast(std::uint32_t, a)),
-                                      Order::read(__builtin_bit_cast(std::uint32_t, b)));
-    return __builtin_bit_cast(float, Order::write(least));
+    const auto combined = Order::combine(Order::read(__builtin_bit_cast(std::uint32_t, a)),
+                                         Order::read(__builtin_bit_cast(std::uint32_t, b)));
+    return __builtin_bit_cast(float, Order::write(combined));
   }
 
   const FoldOperands operands_;

@@ -72,11 +72,11 @@ TEST(DeviceAutotuners, Agree_WhenRanksRunAhead) {
     ScriptedRanks ranks(takes_us);
     const std::uint64_t ahead = 1 + random() % 500, untimed = random() % 8;
     for (;;) {
-      std::uint64_t least = ~std::uint64_t{0};
-      for (Rank rank = 0; rank < count; ++rank) least = std::min(least, ranks[rank].calls);
-      if (least >= 4 * kEnough) break;
+      std::uint64_t min = ~std::uint64_t{0};
+      for (Rank rank = 0; rank < count; ++rank) min = std::min(min, ranks[rank].calls);
+      if (min >= 4 * kEnough) break;
       const auto rank = static_cast<Rank>(random() % count);
-      for (std::uint64_t burst = random() % ahead + 1; burst > 0 && ranks[rank].calls < least + ahead; --burst)
+      for (std::uint64_t burst = random() % ahead + 1; burst > 0 && ranks[rank].calls < min + ahead; --burst)
         ranks.make(rank, random() % 16 >= untimed);
     }
     run(ranks, 1200);

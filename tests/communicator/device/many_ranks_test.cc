@@ -146,7 +146,7 @@ TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
 }
 
 TEST(LaneBudget, CoversTagsOfCatalogue) {
-  std::uint32_t most = 0;
+  std::uint32_t max = 0;
   for (std::uint32_t kind = 0; kind < kCollectives; ++kind) {
     for (const Algorithm* algorithm : catalogue(static_cast<Collective>(kind))) {
       for (const Rank ranks : {2U, 3U, 8U, 17U}) {
@@ -154,11 +154,11 @@ TEST(LaneBudget, CoversTagsOfCatalogue) {
         if (!algorithm->supports(problem)) continue;
         const std::uint32_t tags = tags_of(emit_plans(*algorithm, problem));
         EXPECT_LE(tags, kMaxLaneTags) << algorithm->name() << ' ' << ranks;
-        most = std::max(most, tags);
+        max = std::max(max, tags);
       }
     }
   }
-  EXPECT_EQ(most, kMaxLaneTags);
+  EXPECT_EQ(max, kMaxLaneTags);
 }
 
 using TagsByPair = std::map<std::pair<Rank, Rank>, std::set<std::uint16_t>>;
@@ -190,7 +190,7 @@ void add_tags(const Algorithm& algorithm, Problem problem, TagsByPair& tags) {
 
 // remote_bytes() has room for 2 * kMaxLaneTags tags per pair of ranks. No pair of any plans may use more.
 TEST(LaneBudget, CoversTagsToOtherHosts) {
-  std::size_t most = 0;
+  std::size_t max = 0;
   for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {3, 1}, {4, 4, 4}, {2, 2, 2, 2, 2}, {3, 2}}) {
     TagsByPair tags;
     for (std::uint32_t kind = 0; kind < kCollectives; ++kind) {
@@ -199,9 +199,9 @@ TEST(LaneBudget, CoversTagsToOtherHosts) {
       for (const Algorithm* algorithm : catalogue(collective))
         add_tags(*algorithm, {.collective = collective, .ranks = ranks, .groups = {hosts}}, tags);
     }
-    for (const auto& [pair, used] : tags) most = std::max(most, used.size());
+    for (const auto& [pair, used] : tags) max = std::max(max, used.size());
   }
-  EXPECT_EQ(most, 2 * kMaxLaneTags);
+  EXPECT_EQ(max, 2 * kMaxLaneTags);
 }
 
 constexpr std::size_t kMostlyUntouched = 4096 * kMiB;

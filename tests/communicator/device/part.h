@@ -101,11 +101,11 @@ inline std::vector<CallShape> shapes_of(Rank ranks, std::mt19937_64& random) {
                                  Collective::gather,     Collective::scatter};
   std::vector<CallShape> all;
   struct Counts {
-    std::uint64_t least, many;
+    std::uint64_t min, many;
   };
   for (const Counts counts : {Counts{9000, 9000}, Counts{2, 900}, Counts{1, 1}}) {
     for (const Collective collective : kAll) {
-      const std::uint64_t count = counts.least + random() % counts.many;
+      const std::uint64_t count = counts.min + random() % counts.many;
       Problem problem{.collective = collective, .ranks = ranks, .groups = {}};
       if (has_root(collective)) problem.root = static_cast<Rank>(random() % ranks);
       all.push_back({problem, count, static_cast<std::uint32_t>(all.size())});

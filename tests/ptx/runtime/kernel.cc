@@ -80,9 +80,9 @@ cudaError_t check(const KernelRequest& request, const Kernel::OnDevice& kernel) 
   if (volume(cluster) == 0 || volume(cluster) > kPortableClusterBlocks) return cudaErrorInvalidClusterSize;
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) return cudaErrorInvalidClusterSize;
   if (request.arguments == nullptr && !kernel.info->parameters.empty()) return cudaErrorInvalidValue;
-  const std::size_t most =
+  const std::size_t max =
       std::max<std::size_t>(kernel.dynamic_shared_bytes_max, kSharedBytesByDefault - kernel.info->shared_bytes);
-  if (request.dynamic_shared_bytes > most) return cudaErrorInvalidValue;
+  if (request.dynamic_shared_bytes > max) return cudaErrorInvalidValue;
   const auto threads = static_cast<std::uint32_t>(volume(block));
   const std::uint32_t fit = machine().blocks_per_multiprocessor(
       *kernel.module, *kernel.info, threads, static_cast<std::uint32_t>(request.dynamic_shared_bytes));

@@ -27,9 +27,9 @@ std::size_t choice(const Environment& environment, const char* name, std::initia
   std::abort();
 }
 
-int number(const Environment& environment, const char* name, int fallback, int most) {
+int number(const Environment& environment, const char* name, int fallback, int max) {
   const auto value = environment.get(name);
-  return value ? std::clamp(std::atoi(value->c_str()), 1, most) : fallback;
+  return value ? std::clamp(std::atoi(value->c_str()), 1, max) : fallback;
 }
 
 constexpr std::string_view kPrefix = "TUTTI_PTX_";

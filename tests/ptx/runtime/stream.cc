@@ -160,8 +160,8 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   return make_stream(stream, flags, priority);
 }
 
-cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
-  if (least != nullptr) *least = 0;
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* greatest) {
+  if (lowest != nullptr) *lowest = 0;
   if (greatest != nullptr) *greatest = -5;
   return cudaSuccess;
 }
