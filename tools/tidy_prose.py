@@ -1,4 +1,4 @@
-"""Rules of tools/tidy about names and prose: unique types, openings of comments, phrases of messages, commit subjects."""
+"""Rules of tools/tidy about names and prose: unique types, bounds, openings of comments, phrases of messages, commit subjects."""
 
 import re
 import subprocess
@@ -13,11 +13,14 @@ ALIAS = re.compile(r"\s*(?:template\s*<[^;]*?>\s*)?using\s+(\w+)\s*=")
 # Maximum words of a comment in a public header. Longer explanations belong in docs/guide.
 MAX_HEADER_WORDS = 80
 COMMENT = re.compile(r"^\s*(?://|/\*|\*|#)\s?(.*)$")
-WORDS = r"(Of|What|Who|Whoever|Whose|Those|That|As of|Likewise|Nobody) [a-z]"
+WORDS = r"(Of|What|Who|Whoever|Whose|Those|That|As of|Likewise|Nobody|None) [a-z]"
 OPENING = re.compile(r"(?:^|[.;:!?] )" + WORDS)
 # In Markdown, sentences also begin after the mark of a list, heading or quotation, and after emphasis.
 OPENING_IN_MARKDOWN = re.compile(r"(?:^\s*(?:[-*>] |\d+\. |#+ )?\**|[.;:!?]\)?\** )" + WORDS)
 PHRASE = re.compile(r" is none\b| cannot be\"|out of turn|\bnobody\b|\bheed")
+# Identifiers of bounds. Comparisons may be called at_least and at_most. Two locals of the same name are left to rename.
+BOUND = re.compile(r"\b(?:(?:least|most)(?:_\w+)?|(?!at_)\w+_(?:least|most))\b")
+OTHER_BOUNDS = ("perf/gpu/bench.cc", "tests/ptx/machine/link.cc")
 SUBJECT = re.compile(r"^[\w./,{} -]+: (?P<verb>[A-Z][a-z]+)\b(?! has\b)")
 NOT_IMPERATIVE = {"What", "Of", "Who", "Those", "That", "The", "It", "No", "Names", "Where", "Which", "As", "In", "An",
                   "Whose", "Likewise", "Nobody", "None", "How", "When", "There", "This", "These", "All"}
@@ -70,7 +73,7 @@ def check_comments(path, text):
     for number, line in enumerate(text.splitlines(), 1):
         comment = COMMENT.match(line) or re.search(r"\s# (.*)$" if path.endswith(".py") else r"\s//\s(.*)$", line)
         match = OPENING.search(comment.group(1)) if comment else None
-        if match:
+        if match and not (match.group(1) == "None" and path.endswith(".py")):  # A value in Python.
             yield f"{path}:{number}: a sentence begins with '{match.group(1)}': put the subject first"
 
 
@@ -91,6 +94,13 @@ def check_messages(source):
             match = PHRASE.search(literal)
             if match:
                 yield f"{source.path}:{number}: '{match.group().strip()}' in a message: name what is wrong and what is allowed"
+
+
+def check_bounds(source, line_of):
+    if source.path in OTHER_BOUNDS:
+        return
+    for match in BOUND.finditer(source.code):
+        yield f"{source.path}:{line_of(source.code, match.start())}: '{match.group()}' names a bound: call it min or max"
 
 
 def check_subjects(root):

@@ -132,6 +132,11 @@ class Tidy(unittest.TestCase):
         self.reports("src/base/a.cc:2: #if within a", {"src/base/a.cc": "int a() {\n#ifdef X\n#endif\n  return 1;\n}\n"})
         self.accepts({"src/base/a.cc": "#ifdef X\nint a() { return 1; }\n#endif\n"})
 
+    def test_rejects_bounds_that_are_not_min_or_max(self):
+        for name in ("least", "most", "least_bytes", "most_of_all", "bytes_most"):
+            self.reports(f"src/base/a.cc:2: '{name}' names a bound", {"src/base/a.cc": f"// Most.\nint {name} = 1;\n"})
+        self.accepts({"src/base/a.cc": "// The least: `most`.\nint almost = 1, utmost_b = at_least(almost), foremost = 1;\n"})
+
     def test_rejects_a_type_that_two_files_define(self):
         body = "#pragma once\n\nnamespace tutti {\n\nstruct Ticket {\n  int number = 0;\n};\n\n}  // namespace tutti\n"
         self.reports("tutti::Ticket is defined in src/base/a.h:5, too", {"src/base/a.h": body, "src/plan/b.h": body})
@@ -150,6 +155,8 @@ class Tidy(unittest.TestCase):
         self.reports("begins with 'Of'", {"src/base/a.h": "// A call. Of a stream, when it is done.\n" + HEADER})
         self.reports("begins with 'Whoever'", {"tools/a.py": "# Whoever calls it waits.\n"})
         self.reports("begins with 'That'", {"tools/a.py": "tests = []  #" + " That execute it.\n"})
+        self.reports("begins with 'None'", {"src/base/a.cc": "// None was measured.\n"})
+        self.accepts({"tools/a.py": "# None if there is no row.\n"})
         self.reports("begins with 'As of'", {"src/base/a.h": "int type;  // As of type_of().\n" + HEADER})
         self.accepts({"src/base/a.h": "// Returns the cost of a call. Offers none.\n" + HEADER})
 
