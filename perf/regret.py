@@ -186,10 +186,10 @@ def pieces(build, collective, ranks, transport, block, protocol):
     """Returns {algorithm: bytes of a chunk, or 0 with a single chunk}."""
     rest = ["--bytes", str(block), "--ranks", str(ranks), "--protocol", protocol, "--json"]
     rest += ["--transport", "tcp"] if transport == "tcp" else ["--transport", "shm", "--mapped"]
-    told = tutti(build, "explain", collective, *rest)
-    if told.returncode:
-        sys.exit(f"{sys.argv[0]}: {' '.join(told.args)}: {told.stderr.strip()}")
-    found = json.loads(told.stdout)["candidates"]
+    output = tutti(build, "explain", collective, *rest)
+    if output.returncode:
+        sys.exit(f"{sys.argv[0]}: {' '.join(output.args)}: {output.stderr.strip()}")
+    found = json.loads(output.stdout)["candidates"]
     return {one["algorithm"]: 0 if one["longest"] * block <= one["chunk_bytes"] else one["chunk_bytes"] for one in found}
 
 

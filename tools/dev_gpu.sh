@@ -60,20 +60,20 @@ sanitizes() {
 
 # Runs the tests of the GPU. Tests of the kernel (label cuda) run first, because the others depend on it.
 gpu_tests() {
-  local verdict=0 folder=build-gpu/tests/executor label
-  for label in cuda perf device; do ctest_gpu $label || verdict=1; done
+  local status=0 folder=build-gpu/tests/executor label
+  for label in cuda perf device; do ctest_gpu $label || status=1; done
   if ! command -v compute-sanitizer >/dev/null; then
     say "compute-sanitizer is not installed; memcheck and racecheck are skipped"
-    return $verdict
+    return $status
   fi
   if sanitizes memcheck; then
-    sanitize memcheck $folder/executor_cuda_fold_test '*OfOneElement*:*MatchesCpuBits*/float32' || verdict=1
-    sanitize memcheck $folder/executor_cuda_interpreter_test '*WithThreeRanks*/all_reduce_two_shot_mapped' || verdict=1
+    sanitize memcheck $folder/executor_cuda_fold_test '*OfOneElement*:*MatchesCpuBits*/float32' || status=1
+    sanitize memcheck $folder/executor_cuda_interpreter_test '*WithThreeRanks*/all_reduce_two_shot_mapped' || status=1
   fi
   if sanitizes racecheck; then
-    sanitize racecheck $folder/executor_cuda_interpreter_test '*WithThreeRanks*/all_gather_ring' || verdict=1
+    sanitize racecheck $folder/executor_cuda_interpreter_test '*WithThreeRanks*/all_gather_ring' || status=1
   fi
-  return $verdict
+  return $status
 }
 
 # Succeeds if this machine has a GPU, with or without nvidia-smi.
@@ -81,7 +81,7 @@ has_gpu() { nvidia-smi -L 2>/dev/null | grep -q GPU || [ -e /dev/nvidia0 ]; }
 
 # Exit status: 0, 77 (built, but this machine has no GPU), or 1 (a build, a test or a measurement failed).
 dev_gpu() {
-  local deps architecture=native verdict=0 tests=gpu_tests keep_going=-k
+  local deps architecture=native status=0 tests=gpu_tests keep_going=-k
   deps="$(realpath -m "${TUTTI_DEPS:-../deps}")"
   export PATH="$PATH:/usr/local/cuda/bin"
   if ! command -v nvcc >/dev/null; then
@@ -89,7 +89,7 @@ dev_gpu() {
     exit 1
   fi
   need_gpu_build
-  install_for_gpu || { verdict=1; tests=:; }
+  install_for_gpu || { status=1; tests=:; }
   has_gpu || architecture=90-real
   configure cuda build-gpu -B build-gpu -DCMAKE_CUDA_ARCHITECTURES="$architecture" -DTUTTI_DEPS="$deps" \
     -DTUTTI_TEST_SECONDS=40  # A test that hangs must leave time for the others.
@@ -97,17 +97,17 @@ dev_gpu() {
   [ ! -e build-gpu/build.ninja ] || keep_going=-k0
   if ! cmake --build build-gpu --parallel "$jobs" --target tutti_on_gpu -- "$keep_going"; then
     say "some targets failed to build (output above); continuing with the others"
-    verdict=1
+    status=1
   fi
   if [ "$architecture" != native ]; then
     say "built for sm_90; nothing was run, because this machine has no GPU (none in nvidia-smi -L, no /dev/nvidia0)"
-    exit $((verdict ? verdict : 77))
+    exit $((status ? status : 77))
   fi
-  "$tests" || verdict=1
+  "$tests" || status=1
   # Measurements get the rest of the 9 minutes, or 120 s after a slow build.
   local left=$((gpu_end - SECONDS))
   python3 perf/gpu/run.py --build build-gpu --deps "$deps" --command "tools/dev gpu" --seconds $((left > 120 ? left : 120)) "$@" ||
-    verdict=1
-  [ "$verdict" -eq 0 ] || say "a build, a test or a measurement failed; see the messages above"
-  exit "$verdict"
+    status=1
+  [ "$status" -eq 0 ] || say "a build, a test or a measurement failed; see the messages above"
+  exit "$status"
 }

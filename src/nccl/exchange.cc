@@ -62,17 +62,17 @@ Outcome Exchange::transfer(Direction direction, void* values, std::size_t bytes,
 }
 
 Outcome Exchange::agree(const Outcome& own) const {
-  struct Verdict {
+  struct Failure {
     int rank;
     Vote vote;
-  } verdict = {};
+  } first_failure = {};
   std::vector<Vote> votes;
   TUTTI_NCCL_CHECK(gather(vote_of(own), votes));
   for (std::size_t rank = votes.size(); rank-- > 0;)
-    if (votes[rank].code != ncclSuccess) verdict = {static_cast<int>(rank), votes[rank]};
-  TUTTI_NCCL_CHECK(broadcast(verdict));
-  if (own.code != ncclSuccess || verdict.vote.code == ncclSuccess) return own;
-  return {verdict.vote.code, "rank " + std::to_string(verdict.rank) + ": " + verdict.vote.why};
+    if (votes[rank].code != ncclSuccess) first_failure = {static_cast<int>(rank), votes[rank]};
+  TUTTI_NCCL_CHECK(broadcast(first_failure));
+  if (own.code != ncclSuccess || first_failure.vote.code == ncclSuccess) return own;
+  return {first_failure.vote.code, "rank " + std::to_string(first_failure.rank) + ": " + first_failure.vote.why};
 }
 
 }  // namespace tutti::nccl

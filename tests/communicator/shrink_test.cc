@@ -89,7 +89,7 @@ TEST(Shrink, Succeeds_AfterFailure) {
       CommunicatorOptions short_timeout = communicator.options();
       short_timeout.timeout_ms = 20;
       const Status failure = communicator.run(all_reduce(buffer), &short_timeout);
-      if (failure.code() != Code::timeout) return internal_error("not told: " + failure.message());
+      if (failure.code() != Code::timeout) return internal_error("not reported: " + failure.message());
       communicator.abort();  // A second failure. It must not end the shrink of a peer.
       return go_on(communicator, {culprit});
     });

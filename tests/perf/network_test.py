@@ -33,7 +33,7 @@ def part(*rows, control="bbr", setting="loopback", **more):
     return {"setting": setting, "congestion": control, "rows": list(rows), "limits": {}, **more}
 
 
-def verdict(parts, words):
+def results_of(parts, words):
     """Returns the results of the target whose text contains these words, by congestion control."""
     return {control: next(one for one in results if words in one.what) for control, results in report.targets(parts)}
 
@@ -109,44 +109,44 @@ class Report(unittest.TestCase):
 
     def test_targets_use_worst_size(self):
         parts = [part(row(tutti=1.0, expert=2.0), row(size=65536, tutti=1.0, expert=1.2))]
-        small = verdict(parts, "to 64 KiB")["bbr"]
+        small = results_of(parts, "to 64 KiB")["bbr"]
         self.assertFalse(small.met)
         self.assertIn("1.2 at loopback 64 KiB | missed in 1 of 2", small.line())
 
     def test_targets_are_per_congestion_control(self):
         parts = [part(row(tutti=1.0, expert=2.0)), part(row(tutti=1.0, expert=1.0), control="cubic")]
-        found = verdict(parts, "to 64 KiB")
+        found = results_of(parts, "to 64 KiB")
         self.assertEqual((found["bbr"].met, found["cubic"].met), (True, False))
 
     def test_disturbed_rows_are_ignored_in_targets(self):
         made = row(tutti=1.0, expert=1.0)
         made["link"] = report.tag("near", 0.5, 0.1)
-        self.assertIsNone(verdict([part(made)], "to 64 KiB")["bbr"].met)
+        self.assertIsNone(results_of([part(made)], "to 64 KiB")["bbr"].met)
 
     def test_latency_target_uses_round_trip(self):
         parts = [{**part(row(tutti=5.0, expert=9.0)), "limits": {"half_round_trip_us": 3.5}}]
-        self.assertAlmostEqual(verdict(parts, "spinning round trip")["bbr"].worst[0], 1.25)
-        self.assertTrue(verdict(parts, "spinning round trip")["bbr"].met)
+        self.assertAlmostEqual(results_of(parts, "spinning round trip")["bbr"].worst[0], 1.25)
+        self.assertTrue(results_of(parts, "spinning round trip")["bbr"].met)
 
     def test_hierarchical_target_requires_saved_bytes(self):
         made = lambda flat: [part(row("2x2@1gbit", 16 * MIB, 9, tutti=1.0, tutti_ring=flat, tutti_hierarchical=10.0))]
-        self.assertTrue(verdict(made(14.0), "2x2")["bbr"].met)
-        self.assertFalse(verdict(made(10.0), "2x2")["bbr"].met)
-        self.assertFalse(verdict(made(18.5), "2x2")["bbr"].met)
+        self.assertTrue(results_of(made(14.0), "2x2")["bbr"].met)
+        self.assertFalse(results_of(made(10.0), "2x2")["bbr"].met)
+        self.assertFalse(results_of(made(18.5), "2x2")["bbr"].met)
 
     def test_overlapping_phases_must_be_faster(self):
         made = lambda phases: [part(row("2x2@1gbit", MIB, None, tutti=1.0, tutti_phases=phases, tutti_hierarchical=10.0))]
-        self.assertTrue(verdict(made(12.0), "phases")["bbr"].met)
-        self.assertFalse(verdict(made(9.0), "phases")["bbr"].met)
+        self.assertTrue(results_of(made(12.0), "phases")["bbr"].met)
+        self.assertFalse(results_of(made(9.0), "phases")["bbr"].met)
 
     def test_unmeasured_target_is_not_met(self):
-        empty = verdict([part()], "1 Gbit/s")["bbr"]
+        empty = results_of([part()], "1 Gbit/s")["bbr"]
         self.assertIsNone(empty.met)
         self.assertIn("not measured", empty.line())
 
     def test_idle_cpu_time_has_target(self):
-        self.assertFalse(verdict([part(idle={"tutti": 0.5})], "idle")["bbr"].met)
-        self.assertTrue(verdict([part(idle={"tutti": 0.0})], "idle")["bbr"].met)
+        self.assertFalse(results_of([part(idle={"tutti": 0.5})], "idle")["bbr"].met)
+        self.assertTrue(results_of([part(idle={"tutti": 0.0})], "idle")["bbr"].met)
 
 
 class Launching(unittest.TestCase):

@@ -182,10 +182,10 @@ def asked(*words):
 
 class Request(unittest.TestCase):
     def refuses(self, words, *options):
-        told = io.StringIO()
-        with mock.patch.object(sys, "stderr", told), self.assertRaises(SystemExit, msg=options):
+        output = io.StringIO()
+        with mock.patch.object(sys, "stderr", output), self.assertRaises(SystemExit, msg=options):
             asked(*options)
-        self.assertRegex(told.getvalue(), words, options)
+        self.assertRegex(output.getvalue(), words, options)
 
     def test_rejects_invalid_options(self):
         for option, value, words in (("--transports", "foo", "'foo' is invalid; valid: shm, registered, tcp"), ("--transports", "", "valid: "),

@@ -187,7 +187,7 @@ TEST(MapRanks, NeedsLittleStack) {
 // Returns a topology that a peer might send: GPUs at many NVSwitches, for which a complete search would take minutes.
 Topology switched(std::uint32_t gpus, std::uint32_t switches) {
   Topology topology;
-  topology.hosts = {"told"};
+  topology.hosts = {"reported"};
   for (std::uint32_t i = 0; i < gpus; ++i) topology.add(node(NodeKind::gpu, "gpu" + std::to_string(i), i));
   for (std::uint32_t i = 0; i < switches; ++i) {
     const NodeId middle = topology.add(node(NodeKind::nvswitch, "nvswitch" + std::to_string(i)));

@@ -182,8 +182,8 @@ def print_table(rows):
     table = [("client", "version", "claim", "")]
     table += [(row.client, row.version, row.shown, "ok" if row.holds else "FAILED") for row in rows]
     widths = [max(len(cells[i]) for cells in table) for i in range(2)]
-    for client, version, shown, verdict in table:
-        print(f"{client:{widths[0]}}  {version:{widths[1]}}  {verdict:6}  {shown}")
+    for client, version, shown, result in table:
+        print(f"{client:{widths[0]}}  {version:{widths[1]}}  {result:6}  {shown}")
 
 
 def show(library, torch):

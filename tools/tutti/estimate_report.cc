@@ -15,7 +15,7 @@ std::string percent(double part) {
   return text;
 }
 
-std::string verdict(const Estimate& estimate) {
+std::string conclusion_of(const Estimate& estimate) {
   const StepTimes& now = estimate.times;
   const TrainingChange& best = estimate.changes.front();
   const double saved = saved_by(best, now);
@@ -40,7 +40,7 @@ void print_changes(const Estimate& estimate) {
               "efficiency");
   print_change("none", estimate.times);
   for (const TrainingChange& change : estimate.changes) print_change(change.option.c_str(), change.times);
-  std::printf("%s", wrapped(verdict(estimate), 0, 0).c_str());
+  std::printf("%s", wrapped(conclusion_of(estimate), 0, 0).c_str());
 }
 
 std::string buckets_in_words(const StepTimes& times) {
@@ -95,7 +95,7 @@ void print_json(const Estimate& estimate) {
     std::printf("}");
     comma = ",";
   }
-  std::printf("],\n\"conclusion\": %s,\n\"assumptions\": [", json_quoted(verdict(estimate)).c_str());
+  std::printf("],\n\"conclusion\": %s,\n\"assumptions\": [", json_quoted(conclusion_of(estimate)).c_str());
   comma = "";
   for (const std::string& term : estimate.terms) {
     std::printf("%s%s", comma, json_quoted(term).c_str());

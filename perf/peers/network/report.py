@@ -94,8 +94,8 @@ class Target:
             return f"| {self.what} | {sign} {self.wanted:g} | - | not measured |"
         value, where = self.worst
         missed = sum(1 for seen, _ in self.seen if (seen < self.wanted if self.at_least else seen > self.wanted))
-        verdict = "met" if self.met else f"missed in {missed} of {len(self.seen)}"
-        return f"| {self.what} | {sign} {self.wanted:g} | {value:.3g} at {where} | {verdict} |"
+        result = "met" if self.met else f"missed in {missed} of {len(self.seen)}"
+        return f"| {self.what} | {sign} {self.wanted:g} | {value:.3g} at {where} | {result} |"
 
 
 def judge_row(row, part, results):
@@ -151,8 +151,8 @@ def targets(parts):
 
 
 def target_lines(parts):
-    yield "| target | required | worst | verdict |\n|---|---|---|---|"
+    yield "| target | required | worst | result |\n|---|---|---|---|"
     for control, results in targets(parts):
-        for verdict in results:
-            yield verdict.line().replace("| ", f"| {control}: ", 1)
+        for target in results:
+            yield target.line().replace("| ", f"| {control}: ", 1)
     yield "# Tests of killed and disconnected peers: ctest -L multihost (killed, cut, no_incoming, unplugged)"

@@ -57,7 +57,7 @@ TEST_P(MultiProcessAutotuning, ReportsRankDeath) {
     }
     own.synchronize();
     const std::string why = own[0].failure().message();
-    return why.find("rank 1 died") == std::string::npos ? why : "told";
+    return why.find("rank 1 died") == std::string::npos ? why : "reported";
   });
   start(1, [](DeviceRanks& own, Rank rank) -> std::string {
     TunedCalls calls(own, {.first = rank});
@@ -69,7 +69,7 @@ TEST_P(MultiProcessAutotuning, ReportsRankDeath) {
   });
   gate.wait();
   processes_.kill(1);
-  EXPECT_EQ(processes_.report(0), "told");
+  EXPECT_EQ(processes_.report(0), "reported");
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MultiProcessAutotuning, testing::ValuesIn(shared_device_kinds()), kind_of);

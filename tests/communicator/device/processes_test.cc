@@ -73,18 +73,19 @@ TEST_P(MultiProcessDevice, ReportsRankDeath) {
     if (!enqueue({&call, 1}).ok()) return "not enqueued";
     while (own[0].failure().ok()) std::this_thread::yield();
     own.synchronize();  // Returns, since the failure ends all waits.
-    return own[0].failure().message().find("rank 1 died") != std::string::npos ? "told" : own[0].failure().message();
+    return own[0].failure().message().find("rank 1 died") != std::string::npos ? "reported"
+                                                                               : own[0].failure().message();
   });
   start(1, 1, 2, [](DeviceRanks&, Rank) -> std::string {
     for (;;) ::pause();
   });
   gate.wait();
   processes_.kill(1);
-  EXPECT_EQ(processes_.report(0), "told");
+  EXPECT_EQ(processes_.report(0), "reported");
 }
 
-// Repeats calls until one fails, and opens the gate in the middle. Returns "told" if the error names rank 1, else the
-// error.
+// Repeats calls until one fails, and opens the gate in the middle. Returns "reported" if the error names rank 1, else
+// the error.
 std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
   constexpr std::uint64_t kElements = 30000;
   auto* buffer = own.take<std::int32_t>(kElements, 1);
@@ -97,7 +98,7 @@ std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
     while (own[0].failure().ok() && !end->reached().value()) std::this_thread::yield();
   }
   own.synchronize();
-  return own[0].failure().message().find("rank 1 died") != std::string::npos ? "told" : own[0].failure().message();
+  return own[0].failure().message().find("rank 1 died") != std::string::npos ? "reported" : own[0].failure().message();
 }
 
 TEST_P(MultiProcessDevice, ReportsRankDeath_DuringCalls) {
@@ -109,7 +110,7 @@ TEST_P(MultiProcessDevice, ReportsRankDeath_DuringCalls) {
   });
   gate.wait();
   processes_.kill(1);
-  EXPECT_EQ(processes_.report(0), "told");
+  EXPECT_EQ(processes_.report(0), "reported");
 }
 
 // Replays a graph of two calls with several inputs, with other calls in between. Returns "right" or an error.
