@@ -19,6 +19,6 @@ Result<std::unique_ptr<CarrierSource>> open_ucx();
 // Descriptions for `tutti doctor`: the version of UCX, and whether it can access a region. They fail like open_ucx().
 // describe_ucx() does not start UCX.
 Result<std::string> describe_ucx();
-Result<std::vector<RegionAccess>> reach_by_ucx(const DeviceRegion& region);
+Result<std::vector<RegionAccess>> describe_region_access_by_ucx(const DeviceRegion& region);
 
 }  // namespace tutti

@@ -43,6 +43,7 @@ Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions& options);
 // Descriptions for `tutti doctor`: the ports that open_verbs() would use, and how their devices access a region. They
 // fail like open_verbs().
 Result<std::string> describe_verbs(const VerbsOptions& options);
-Result<std::vector<RegionAccess>> reach_by_verbs(const VerbsOptions& options, const DeviceRegion& region);
+Result<std::vector<RegionAccess>> describe_region_access_by_verbs(const VerbsOptions& options,
+                                                                  const DeviceRegion& region);
 
 }  // namespace tutti

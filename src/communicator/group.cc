@@ -12,7 +12,7 @@ namespace tutti {
 namespace {
 
 // The remaining calls of one communicator, in the order in which they were made.
-struct Lineup {
+struct PendingCalls {
   std::deque<const GroupedCall*> waiting;
   std::vector<std::unique_ptr<Operation>> running;
   bool alone = false;  // The running operation is a collective.
@@ -40,42 +40,42 @@ struct Lineup {
     return advance_all(running);
   }
 };
-using Lineups = std::map<Communicator*, Lineup>;
+using PendingByCommunicator = std::map<Communicator*, PendingCalls>;
 
 // Ends all calls of one communicator. A single invalid call is the caller's error and does not affect peers. Other
 // calls that end with it do, and so does an allocation failure outside of the communicator, which has not been reported
 // to peers.
-void give_up(Communicator& communicator, Lineup& lineup, const Status& reason) {
-  if (lineup.holds_several() || !is_rejected_call(reason)) call_off(communicator, reason);
-  lineup.waiting.clear();  // clear() allocates no memory; an assignment would.
-  lineup.running.clear();
-  lineup.failed = true;
+void give_up(Communicator& communicator, PendingCalls& calls, const Status& reason) {
+  if (calls.holds_several() || !is_rejected_call(reason)) call_off(communicator, reason);
+  calls.waiting.clear();  // clear() allocates no memory; an assignment would.
+  calls.running.clear();
+  calls.failed = true;
 }
 
 // Advances all communicators once. Returns the first failure. `any`: a call has finished, or a communicator has failed.
-Status advance_lineups(Lineups& lineups, bool& any) {
+Status advance_all_pending(PendingByCommunicator& pending, bool& any) {
   Status first;
-  for (auto& [communicator, lineup] : lineups) {
-    auto advanced = caught([&lineup = lineup] { return lineup.advance(); });
+  for (auto& [communicator, calls] : pending) {
+    auto advanced = caught([&calls = calls] { return calls.advance(); });
     any = any || !advanced.ok() || advanced.value();
     if (advanced.ok()) continue;
     Status status = std::move(advanced).status();
-    give_up(*communicator, lineup, status);
+    give_up(*communicator, calls, status);
     if (first.ok()) first = std::move(status);
   }
   return first;
 }
 
-Status wait_for_lineups(Lineups& lineups) {
+Status wait_for_pending(PendingByCommunicator& pending) {
   Status first;
   const auto driven =
-      std::count_if(lineups.begin(), lineups.end(), [](const auto& entry) { return !entry.second.done(); });
+      std::count_if(pending.begin(), pending.end(), [](const auto& entry) { return !entry.second.done(); });
   thread_pace.communicators = static_cast<std::uint32_t>(driven);
-  for (auto& [communicator, lineup] : lineups) {
-    if (lineup.done()) continue;
-    Status status = caught([&lineup = lineup] { return lineup.running.front()->wait(); });
+  for (auto& [communicator, calls] : pending) {
+    if (calls.done()) continue;
+    Status status = caught([&calls = calls] { return calls.running.front()->wait(); });
     if (status.ok()) continue;
-    give_up(*communicator, lineup, status);
+    give_up(*communicator, calls, status);
     if (first.ok()) first = std::move(status);
   }
   thread_pace.communicators = 1;
@@ -84,13 +84,13 @@ Status wait_for_lineups(Lineups& lineups) {
 
 // Runs all calls. Starting a call does not wait either, so one thread can drive ranks that wait for each other. A
 // failing communicator does not stop the others, since their peers wait for them.
-Status run_lineups(Lineups& lineups) {
+Status run_pending(PendingByCommunicator& pending) {
   const auto is_done = [](const auto& entry) { return entry.second.done(); };
   Status first;
-  while (!std::all_of(lineups.begin(), lineups.end(), is_done)) {
+  while (!std::all_of(pending.begin(), pending.end(), is_done)) {
     bool any = false;
-    Status status = advance_lineups(lineups, any);
-    if (!any) status = wait_for_lineups(lineups);
+    Status status = advance_all_pending(pending, any);
+    if (!any) status = wait_for_pending(pending);
     if (first.ok()) first = std::move(status);
   }
   return first;
@@ -104,18 +104,18 @@ void call_off(Communicator& communicator, const Status& reason) {
 }
 
 Status run_group(const std::vector<GroupedCall>& calls) {
-  Lineups lineups;
-  Status lined_up = caught([&]() -> Status {
-    for (const GroupedCall& call : calls) lineups[call.communicator].waiting.push_back(&call);
+  PendingByCommunicator pending;
+  Status queued = caught([&]() -> Status {
+    for (const GroupedCall& call : calls) pending[call.communicator].waiting.push_back(&call);
     return {};
   });
-  if (!lined_up.ok()) {
-    for (const GroupedCall& call : calls) call_off(*call.communicator, lined_up);
-    return lined_up;
+  if (!queued.ok()) {
+    for (const GroupedCall& call : calls) call_off(*call.communicator, queued);
+    return queued;
   }
-  Status first = run_lineups(lineups);
-  for (auto& [communicator, lineup] : lineups) {
-    if (lineup.failed) communicator->wait_for_remote_access();
+  Status first = run_pending(pending);
+  for (auto& [communicator, own] : pending) {
+    if (own.failed) communicator->wait_for_remote_access();
   }
   return first;
 }

@@ -54,7 +54,7 @@ Outcome run(const Job& job) {
 }
 
 // Jobs of one communicator, in order. After a failure the remaining ones are skipped.
-struct Lineup {
+struct PendingJobs {
   std::vector<Job> jobs;
   Outcome outcome = {};
 
@@ -73,38 +73,39 @@ struct Lineup {
   }
 };
 
-std::vector<Lineup> line_up(std::vector<Job>& jobs) {
-  std::vector<Lineup> lineups;
+std::vector<PendingJobs> sort_by_communicator(std::vector<Job>& jobs) {
+  std::vector<PendingJobs> pending;
   for (Job& job : jobs) {
-    const auto found = std::find_if(lineups.begin(), lineups.end(), [&](const Lineup& lineup) {
-      return lineup.jobs.front().communicator == job.communicator;
+    const auto found = std::find_if(pending.begin(), pending.end(), [&](const PendingJobs& jobs_of_one) {
+      return jobs_of_one.jobs.front().communicator == job.communicator;
     });
-    Lineup& lineup = found == lineups.end() ? lineups.emplace_back() : *found;
-    lineup.jobs.push_back(std::move(job));
+    PendingJobs& jobs_of_one = found == pending.end() ? pending.emplace_back() : *found;
+    jobs_of_one.jobs.push_back(std::move(job));
   }
-  return lineups;
+  return pending;
 }
 
 // Runs the jobs of each communicator in a thread of its own, because ranks of one thread wait for each other.
 Outcome run_together(std::vector<Job>& jobs) {
   const CancellationGuard until_return;
-  std::vector<Lineup> lineups = line_up(jobs);
+  std::vector<PendingJobs> pending = sort_by_communicator(jobs);
   std::vector<std::thread> threads;
-  threads.reserve(lineups.size());
-  for (std::size_t i = 1; i < lineups.size(); ++i) {
-    Lineup& lineup = lineups[i];
+  threads.reserve(pending.size());
+  for (std::size_t i = 1; i < pending.size(); ++i) {
+    PendingJobs& jobs_of_one = pending[i];
     Outcome started = caught([&]() -> Outcome {
-      threads.push_back(start_thread([&lineup] { lineup.run(); }));
+      threads.push_back(start_thread([&jobs_of_one] { jobs_of_one.run(); }));
       return {};
     });
     if (!started.failed()) continue;
-    for (const Lineup& waiting : lineups) waiting.jobs.front().communicator->abort();  // So that no rank waits for it.
-    lineup.refuse(std::move(started));
+    for (const PendingJobs& waiting : pending)
+      waiting.jobs.front().communicator->abort();  // So that no rank waits for it.
+    jobs_of_one.refuse(std::move(started));
   }
-  lineups.front().run();
+  pending.front().run();
   for (std::thread& thread : threads) thread.join();
-  for (Lineup& lineup : lineups) {
-    if (lineup.outcome.failed()) return std::move(lineup.outcome);
+  for (PendingJobs& jobs_of_one : pending) {
+    if (jobs_of_one.outcome.failed()) return std::move(jobs_of_one.outcome);
   }
   return {};
 }

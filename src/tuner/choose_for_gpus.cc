@@ -35,7 +35,7 @@ constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
 constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // Bytes that a network transfers in the time of one round.
 
 // True if each block should cross a host's link only once. All-to-all has equal traffic between hosts in any case.
-bool minds_hosts(const Query& query) {
+bool prefers_hierarchical(const Query& query) {
   if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes) return false;
   switch (query.problem.collective) {
     case Collective::all_reduce:
@@ -49,7 +49,7 @@ bool minds_hosts(const Query& query) {
 
 // True if one round of whole blocks beats two rounds of parts. With two ranks both send the same amount, but parts can
 // be summed while others are in transit.
-bool one_round_pays(const Query& query) {
+bool one_round_is_faster(const Query& query) {
   const std::uint64_t more_bytes = query.block_bytes * (query.problem.ranks - 2);
   return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
 }
@@ -94,7 +94,7 @@ std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.compression != CompressionFormat::none)
     return "two_shot";  // If each rank computed whole sums, results would differ in bits.
-  if (query.network && ranks <= kFewRanks) return one_round_pays(query) ? "one_shot" : "two_shot";
+  if (query.network && ranks <= kFewRanks) return one_round_is_faster(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
   if (prefers_ring(query)) return "two_shot_staged";
@@ -118,7 +118,8 @@ std::string_view along_links(const Query& query) {
 std::string_view algorithm_for(const Query& query) {
   const std::string_view round = along_links(query);
   if (!round.empty()) return round;
-  if (minds_hosts(query)) return query.problem.collective == Collective::reduce ? "hierarchical_tree" : "hierarchical";
+  if (prefers_hierarchical(query))
+    return query.problem.collective == Collective::reduce ? "hierarchical_tree" : "hierarchical";
   const bool mapped = query.mapped && query.compression == CompressionFormat::none &&
                       query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool in_place = mapped && !prefers_ll(query, "direct");

@@ -263,7 +263,7 @@ double max_of_all(const RingSearchProblem& question) {
   return question.gates == 0 ? bound : std::min(bound, gates);
 }
 
-void sort_out(std::vector<double>& rates) {
+void sort_unique(std::vector<double>& rates) {
   std::sort(rates.begin(), rates.end(), std::greater<>());
   rates.erase(std::unique(rates.begin(), rates.end(), [](double a, double b) { return a <= b * kSlack; }), rates.end());
 }
@@ -278,11 +278,11 @@ std::vector<double> rates_of(const RingSearchProblem& question) {
   }
   for (std::size_t link = 0; link < used.size(); ++link)
     if (used[link]) wholes.push_back(question.rates[link]);
-  sort_out(wholes);
+  sort_unique(wholes);
   std::vector<double> rates;
   for (const double whole : wholes)
     for (std::uint32_t rings = 1; rings <= max_rings(question); ++rings) rates.push_back(whole / rings);
-  sort_out(rates);
+  sort_unique(rates);
   return rates;
 }
 

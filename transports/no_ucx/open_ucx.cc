@@ -16,6 +16,6 @@ Result<std::unique_ptr<CarrierSource>> open_ucx() { return not_built(); }
 
 Result<std::string> describe_ucx() { return not_built(); }
 
-Result<std::vector<RegionAccess>> reach_by_ucx(const DeviceRegion&) { return not_built(); }
+Result<std::vector<RegionAccess>> describe_region_access_by_ucx(const DeviceRegion&) { return not_built(); }
 
 }  // namespace tutti

@@ -16,6 +16,8 @@ Result<std::unique_ptr<CarrierSource>> open_verbs(const VerbsOptions&) { return 
 
 Result<std::string> describe_verbs(const VerbsOptions&) { return not_built(); }
 
-Result<std::vector<RegionAccess>> reach_by_verbs(const VerbsOptions&, const DeviceRegion&) { return not_built(); }
+Result<std::vector<RegionAccess>> describe_region_access_by_verbs(const VerbsOptions&, const DeviceRegion&) {
+  return not_built();
+}
 
 }  // namespace tutti

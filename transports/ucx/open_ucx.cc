@@ -111,7 +111,7 @@ Result<std::unique_ptr<CarrierSource>> open_ucx() {
   return std::unique_ptr<CarrierSource>(std::make_unique<UcxSource>(std::move(engine)));
 }
 
-Result<std::vector<RegionAccess>> reach_by_ucx(const DeviceRegion& region) {
+Result<std::vector<RegionAccess>> describe_region_access_by_ucx(const DeviceRegion& region) {
   const std::shared_ptr<UcxEngine> engine = TUTTI_TRY(UcxEngine::make());
   Result<RegisteredRegion> reached = engine->register_device_memory(region);
   std::vector<RegionAccess> accesses;

@@ -50,7 +50,8 @@ Result<std::string> describe_verbs(const VerbsOptions& options) {
   return list;
 }
 
-Result<std::vector<RegionAccess>> reach_by_verbs(const VerbsOptions& options, const DeviceRegion& region) {
+Result<std::vector<RegionAccess>> describe_region_access_by_verbs(const VerbsOptions& options,
+                                                                  const DeviceRegion& region) {
   const std::vector<VerbsPort> ports = TUTTI_TRY(find_verbs_ports(options));
   std::vector<RegionAccess> accesses;
   for (const VerbsPort& port : ports) {

@@ -15,13 +15,13 @@ struct CarrierKind {
   const char* name;
   Result<std::unique_ptr<CarrierSource>> (*open)();
   Result<std::string> (*describe)();
-  Result<std::vector<RegionAccess>> (*reach)(const DeviceRegion& region);
+  Result<std::vector<RegionAccess>> (*describe_region_access)(const DeviceRegion& region);
 };
 
 Result<std::unique_ptr<CarrierSource>> open_rdma() { return open_verbs(VerbsOptions::from(config())); }
 Result<std::string> describe_rdma() { return describe_verbs(VerbsOptions::from(config())); }
-Result<std::vector<RegionAccess>> reach_by_rdma(const DeviceRegion& region) {
-  return reach_by_verbs(VerbsOptions::from(config()), region);
+Result<std::vector<RegionAccess>> describe_region_access_by_rdma(const DeviceRegion& region) {
+  return describe_region_access_by_verbs(VerbsOptions::from(config()), region);
 }
 
 // Returns the options for RDMA that was not requested by name; fails if RDMA is disabled.
@@ -36,8 +36,8 @@ constexpr std::string_view kWithShm = "shm+";  // Shared memory within a host, a
 
 // One line per transport.
 constexpr std::array kKinds = {
-    CarrierKind{"ucx", open_ucx, describe_ucx, reach_by_ucx},
-    CarrierKind{"verbs", open_rdma, describe_rdma, reach_by_rdma},
+    CarrierKind{"ucx", open_ucx, describe_ucx, describe_region_access_by_ucx},
+    CarrierKind{"verbs", open_rdma, describe_rdma, describe_region_access_by_rdma},
 };
 
 }  // namespace
@@ -83,10 +83,10 @@ std::vector<std::pair<std::string, Result<std::string>>> describe_carriers() {
   return all;
 }
 
-std::vector<RegionAccess> reach_by_carriers(const DeviceRegion& region) {
+std::vector<RegionAccess> describe_region_access_by_carriers(const DeviceRegion& region) {
   std::vector<RegionAccess> all;
   for (const CarrierKind& kind : kKinds) {
-    Result<std::vector<RegionAccess>> ways = kind.reach(region);
+    Result<std::vector<RegionAccess>> ways = kind.describe_region_access(region);
     if (!ways.ok()) continue;  // Not available; describe() returns the reason.
     std::move(ways.value().begin(), ways.value().end(), std::back_inserter(all));
   }

@@ -33,6 +33,6 @@ std::vector<std::pair<std::string, Result<std::string>>> describe_carriers();
 Result<std::string> describe_default_carrier();
 
 // Describes how each available transport reaches this device memory.
-std::vector<RegionAccess> reach_by_carriers(const DeviceRegion& region);
+std::vector<RegionAccess> describe_region_access_by_carriers(const DeviceRegion& region);
 
 }  // namespace tutti

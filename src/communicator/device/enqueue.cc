@@ -82,10 +82,10 @@ class ConcurrentCalls {
         time_sliced_[&backend].push_back(job);
         continue;
       }
-      Family& family = families_[backend.peers().process_group_id()];
-      family.jobs.push_back(job);
-      family.ranks.insert(&backend);
-      family.share = backend.peers().thread_blocks();
+      ProcessRanks& process = process_ranks_[backend.peers().process_group_id()];
+      process.jobs.push_back(job);
+      process.ranks.insert(&backend);
+      process.share = backend.peers().thread_blocks();
     }
     TUTTI_CHECK_OK(launch_all());
     for (const DeviceCall* call : calls_)
@@ -95,7 +95,7 @@ class ConcurrentCalls {
 
  private:
   // The ranks of one communicator that are driven by this thread.
-  struct Family {
+  struct ProcessRanks {
     std::vector<DeviceJob> jobs;
     std::set<const DeviceBackend*> ranks;
     std::uint32_t share = 0;  // Thread blocks of each rank.
@@ -106,9 +106,9 @@ class ConcurrentCalls {
 
   // True if only collectives of one communicator run here. The time of the launch is then the time of these calls.
   bool of_one_communicator() const {
-    const std::uint64_t family = calls_.front()->backend().peers().process_group_id();
+    const std::uint64_t group_id = calls_.front()->backend().peers().process_group_id();
     return std::all_of(calls_.begin(), calls_.end(), [&](const DeviceCall* call) {
-      return !is_message(call->call) && call->backend().peers().process_group_id() == family;
+      return !is_message(call->call) && call->backend().peers().process_group_id() == group_id;
     });
   }
 
@@ -143,18 +143,18 @@ class ConcurrentCalls {
   Status launch() {
     std::vector<DeviceJob> all;
     std::uint32_t widest = 0;
-    for (const auto& [number, family] : families_) {
-      all.insert(all.end(), family.jobs.begin(), family.jobs.end());
-      for (const DeviceJob& job : family.jobs) widest = std::max(widest, job.entry.channels);
+    for (const auto& [number, process] : process_ranks_) {
+      all.insert(all.end(), process.jobs.begin(), process.jobs.end());
+      for (const DeviceJob& job : process.jobs) widest = std::max(widest, job.entry.channels);
     }
     std::size_t of_a_rank = 0;
     std::uint32_t share = ~0U;
-    for (const auto& [number, family] : families_) {
-      of_a_rank += (family.jobs.size() + family.ranks.size() - 1) / family.ranks.size();
-      share = std::min(share, family.share);
+    for (const auto& [number, process] : process_ranks_) {
+      of_a_rank += (process.jobs.size() + process.ranks.size() - 1) / process.ranks.size();
+      share = std::min(share, process.share);
     }
-    if (families_.size() == 1 || (of_a_rank * widest <= share && alike(all))) return launch(all);
-    for (const auto& [number, family] : families_) TUTTI_CHECK_OK(launch(family.jobs));
+    if (process_ranks_.size() == 1 || (of_a_rank * widest <= share && alike(all))) return launch(all);
+    for (const auto& [number, process] : process_ranks_) TUTTI_CHECK_OK(launch(process.jobs));
     return {};
   }
 
@@ -199,7 +199,7 @@ class ConcurrentCalls {
   }
 
   std::vector<const DeviceCall*> calls_;
-  std::map<std::uint64_t, Family> families_;
+  std::map<std::uint64_t, ProcessRanks> process_ranks_;
   std::map<DeviceBackend*, std::vector<DeviceJob>> time_sliced_;
 };
 
@@ -276,11 +276,11 @@ enum class RefusalCause { caller, failure };
 // wait for calls that are never made, so these communicators fail.
 void refuse(std::span<const DeviceCall> calls, const DeviceCall& refused, const Status& reason, RefusalCause cause) {
   for (const DeviceCall& call : calls) call.backend().cancel_prepared();
-  const std::uint64_t family = refused.backend().peers().process_group_id();
+  const std::uint64_t group_id = refused.backend().peers().process_group_id();
   std::map<const Communicator*, std::uint32_t> own;
   for (const DeviceCall& call : calls) ++own[call.communicator];
   for (const DeviceCall& call : calls) {
-    const bool same = call.backend().peers().process_group_id() == family;
+    const bool same = call.backend().peers().process_group_id() == group_id;
     if (same && own[call.communicator] == 1 && cause == RefusalCause::caller) continue;
     (void)call.communicator->call_off(reason);
   }

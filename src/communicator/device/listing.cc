@@ -17,7 +17,7 @@ void add_ways(const std::shared_ptr<Device>& device, std::vector<std::string>& l
   bool requested = false;
   const auto ask = [&](const DeviceRegion& block) -> Result<RegisteredRegion> {
     requested = true;
-    for (RegionAccess& way : reach_by_carriers(block)) {
+    for (RegionAccess& way : describe_region_access_by_carriers(block)) {
       const std::string how = way.how.ok() ? way.how.value() : through_host(std::move(way.how).status().message());
       std::string& line = list.emplace_back(name);
       line.append(", ").append(way.by).append(": ").append(how);

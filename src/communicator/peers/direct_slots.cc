@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kUnitBytes = 2 << 20;  // Aligns the region to pages that GPUs and their drivers map.
 
 Result<RegisteredRegion> take(const std::shared_ptr<Device>& device, const DirectSlots& slots,
-                              const ReachRegion& register_region) {
+                              const RegisterRegion& register_region) {
   const DeviceTraits& traits = device->traits();
   DeviceRegion region = {.memory = nullptr,
                          .bytes = slots.bytes,
@@ -36,7 +36,7 @@ Result<RegisteredRegion> take(const std::shared_ptr<Device>& device, const Direc
 
 // Tries a small region first. The device caches it for the next attempt if it cannot be registered.
 Result<RegisteredRegion> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
-                                           const ReachRegion& register_region) {
+                                           const RegisterRegion& register_region) {
   if (slots.wanted == GpuDirect::off) return unsupported("TUTTI_GPUDIRECT is off");
   TUTTI_TRY(take(device, {kUnitBytes, slots.wanted}, register_region));
   return take(device, {round_up(slots.bytes, kUnitBytes), slots.wanted}, register_region);

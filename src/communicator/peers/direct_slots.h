@@ -12,16 +12,16 @@
 namespace tutti {
 
 // Registers a region with a carrier, as Carrier::register_device_memory() does, or reports whether that is possible.
-using ReachRegion = std::function<Result<RegisteredRegion>(const DeviceRegion&)>;
+using RegisterRegion = std::function<Result<RegisteredRegion>(const DeviceRegion&)>;
 
 // `bytes`: size of the slots. `wanted`: setting of the user.
 struct DirectSlots {
   std::size_t bytes = 0;
   GpuDirect wanted = GpuDirect::automatic;
-  // Allocates slots on the device and registers them through `register_region`. Fails if GPUDirect is off or not
-  // possible, with the reason. The memory returns to the device when the last holder of the result releases it.
 };
+// Allocates slots on the device and registers them through `register_region`. Fails if GPUDirect is off or not
+// possible, with the reason. The memory returns to the device when the last holder of the result releases it.
 Result<RegisteredRegion> take_direct_slots(const std::shared_ptr<Device>& device, const DirectSlots& slots,
-                                           const ReachRegion& register_region);
+                                           const RegisterRegion& register_region);
 
 }  // namespace tutti

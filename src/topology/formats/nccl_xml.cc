@@ -102,10 +102,10 @@ class Reader {
     Pci speed;
     const std::string text = pci.attribute("link_speed").value();  // "16 GT/s", "32.0 GT/s PCIe" or "".
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), speed.gigatransfers);
-    const bool speaks = error == std::errc() && std::string_view(text).substr(end - text.data()).starts_with(" GT/s");
-    if (!text.empty() && text != "Unknown" && !(speaks && speed.gigatransfers > 0 && speed.gigatransfers <= 1024))
+    const bool has_unit = error == std::errc() && std::string_view(text).substr(end - text.data()).starts_with(" GT/s");
+    if (!text.empty() && text != "Unknown" && !(has_unit && speed.gigatransfers > 0 && speed.gigatransfers <= 1024))
       return xml_.error_at(pci, "link_speed=\"" + text.substr(0, 64) + "\" is not a speed such as \"16 GT/s\"");
-    if (!speaks) speed.gigatransfers = kUnknownGigatransfers;
+    if (!has_unit) speed.gigatransfers = kUnknownGigatransfers;
     speed.lanes = static_cast<std::uint32_t>(TUTTI_TRY(xml_.whole(pci, "link_width", 0, 32)));
     if (speed.lanes == 0) speed.lanes = kUnknownLanes;
     return speed;
