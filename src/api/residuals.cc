@@ -47,7 +47,7 @@ Status check_attaching(const void* buffer, std::size_t count, tutti_type type, c
   if (reinterpret_cast<std::uintptr_t>(buffer) % alignment == 0 &&
       reinterpret_cast<std::uintptr_t>(residual) % alignof(float) == 0)
     return {};
-  return invalid_argument("buffer and residual are to be aligned to their elements");
+  return invalid_argument("buffer and residual must be aligned to their element sizes");
 }
 
 Status attach(SharedComm& shared, const Residual& made) {

@@ -121,7 +121,7 @@ Result<bool> Acceptor::make_room(Status shortage) {
   if (oldest == pending_.end()) {
     // The connection is still pending, so poll() would return at once, again and again.
     paused_ = Deadline::after_ms(kRetryMs);
-    return std::move(shortage).during("meeting other ranks");
+    return std::move(shortage).during("accepting other ranks");
   }
   paused_ = Deadline{oldest->deadline.at_ns - (kHandshakeMs - kIdleHandshakeMs) * 1'000'000};
   if (!paused_->passed()) return false;

@@ -129,7 +129,7 @@ Result<bool> Handshake::receive(std::span<std::byte> whole) {
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
     if (count < 0) return broken("receive a handshake");
-    if (count == 0) return remote_error("the other end hung up during the handshake");
+    if (count == 0) return remote_error("the other end closed the connection during the handshake");
     received_ += static_cast<std::size_t>(count);
   }
   received_ = 0;

@@ -187,7 +187,7 @@ Result<UniqueId> ask(Socket socket, const SocketAddress& endpoint, const Caller&
     const ReceivedMessage& message = *received.value();
     UniqueId id;
     if (message.kind != Message::id || message.payload.size() != sizeof id) {
-      return invalid_usage(describe(endpoint) + " sent something else than a unique id");
+      return invalid_usage(describe(endpoint) + " sent no valid unique id");
     }
     std::memcpy(&id, message.payload.data(), sizeof id);
     TUTTI_CHECK_OK(check(id));

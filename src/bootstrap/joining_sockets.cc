@@ -43,7 +43,7 @@ Status Joining::join_peer_sockets() {
   listeners[rank_] = listener_;
   TUTTI_CHECK_OK(tree_.all_gather(std::as_writable_bytes(std::span(listeners)), sizeof(ListenerRecord), watch_));
   for (const ListenerRecord& listener : listeners) remote_offers_.push_back(offer_of(listener));
-  log(LogLevel::trace, "meets %zu ranks of other hosts", others.size());
+  log(LogLevel::trace, "connects to %zu ranks of other hosts", others.size());
   for (const Rank peer : others) {
     if (peer < rank_)
       TUTTI_CHECK_OK(connect_to_host({Role::peer, rank_, ranks_, peer}, records_[peer], listeners[peer]));

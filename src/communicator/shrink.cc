@@ -142,7 +142,7 @@ Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
     }
     auto received = TUTTI_TRY(part_->receive(member));
     if (received && received->frame.kind == kind) return std::move(*received);
-    if (received) return invalid_usage(rank_name(members_[member]) + " sent something else than was agreed");
+    if (received) return invalid_usage(rank_name(members_[member]) + " sent an unexpected control message");
     if (dead && !part_->abandonment(*dead).ok()) return part_->abandonment(*dead);
     if (dead) return mesh_.death(members_[*dead], "during the shrink" + terms_.name);
     TUTTI_CHECK_OK(keep_waiting({members_[member]}, "to finish"));
@@ -175,7 +175,7 @@ Result<Board> Shrinking::share_board() {
 void Shrinking::conclude() {
   for (const Rank member : members_) proposals_.conclude(member);
   proposals_.count_continuation(list_);
-  const Status gone = remote_error(rank_name(terms_.self) + " has gone on without " + list_.describe());
+  const Status gone = remote_error(rank_name(terms_.self) + " continued without " + list_.describe());
   for (const Rank rank : terms_.excluded) proposals_.withdraw(mesh_, rank, gone);
 }
 

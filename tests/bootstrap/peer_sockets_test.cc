@@ -259,7 +259,8 @@ std::string join_distracted(std::string_view at, const std::function<void(std::s
 }
 
 constexpr std::string_view kListens = "awaits ranks of other hosts at ";  // Before it has sent its address.
-constexpr std::string_view kMeets = "meets 2 ranks of other hosts";       // Before it has connected to another rank.
+constexpr std::string_view kConnects =
+    "connects to 2 ranks of other hosts";  // Before it has connected to another rank.
 
 // Rank 0 of three is distracted; returns the reports of the others.
 std::vector<std::string> reports_of_others(std::string_view at, const std::function<void(std::string_view)>& by,
@@ -300,7 +301,7 @@ TEST(PeerSockets, NameUnansweredConnection_OnAllRanks) {
   const auto sleep = [](std::string_view) {
     for (;;) ::pause();
   };
-  for (const std::string& text : reports_of_others(kMeets, sleep, apart(4000))) {
+  for (const std::string& text : reports_of_others(kConnects, sleep, apart(4000))) {
     EXPECT_EQ(text.find("no answer; while rank "), 0U) << text;
     expect_named(text);
   }
@@ -308,7 +309,7 @@ TEST(PeerSockets, NameUnansweredConnection_OnAllRanks) {
 
 TEST(PeerSockets, Fail_WhenRankDies) {
   const auto die = [](std::string_view) { ::raise(SIGKILL); };
-  for (const std::string& text : reports_of_others(kMeets, die)) {
+  for (const std::string& text : reports_of_others(kConnects, die)) {
     EXPECT_EQ(text.find("rank 0 ("), 0U) << text;
     EXPECT_NE(text.find(") died while joining"), std::string::npos) << text;
   }

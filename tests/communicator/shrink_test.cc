@@ -168,7 +168,7 @@ TEST(Shrink, ReportsExclusion_ToExcludedRank) {
   Communicators ranks = make_ranks(3);
   expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {2}); }));
   const Status late = ranks[2]->shrink({}, waiting(*ranks[2], 20)).status();
-  expect_words(late, Code::remote, {"waited 20 ms for ranks 0, 1", "rank 0 has gone on without rank 2"});
+  expect_words(late, Code::remote, {"waited 20 ms for ranks 0, 1", "rank 0 continued without rank 2"});
   expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {1}); }));
 }
 

@@ -9,7 +9,7 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
   for (;;) {
     auto received = TUTTI_TRY(mesh.receive(peer));
     if (received && received->frame.kind == kind) return std::move(*received);
-    if (received) return invalid_usage("rank " + std::to_string(peer) + " sent something else than was agreed");
+    if (received) return invalid_usage("rank " + std::to_string(peer) + " sent an unexpected control message");
     if (const auto dead = mesh.find_dead()) return mesh.death(*dead, "while joining");
     if (watch.aborted()) return aborted_error("aborted while joining");
     if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");

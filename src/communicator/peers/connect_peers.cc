@@ -181,7 +181,7 @@ Status PeerSet::set_peers(const PeerInfos& infos) {
     const bool reached = info.is_here() && is_on_this_host(peer);
     if (reached && peer != self_) memories_[peer] = RankDeviceMemory::find(info.memory);
     if (reached && memories_[peer] == nullptr)
-      return remote_error("rank " + std::to_string(peer) + " has gone while the ranks connected their devices");
+      return remote_error("rank " + std::to_string(peer) + " left while the ranks connected their devices");
     if (info.failed != 0)
       return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
     shares_device_ = shares_device_ || (peer != self_ && info.device == infos[self_].device);
