@@ -93,7 +93,7 @@ class Autotuner {
 
   // Measured mean over the ranks in us, per candidate; 0: not measured.
   const std::vector<double>& measured_us() const { return measured_us_; }
-  // Maximum number of operations until there is a result.
+  // Maximum number of operations until there is a result. For tests.
   std::uint32_t max_operations() const;
 
  private:
