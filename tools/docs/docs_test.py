@@ -97,6 +97,7 @@ class Api(unittest.TestCase):
 
     def test_escapes_what_markdown_would_read(self):
         self.assertEqual(generate.prose("a * b <c> of send[n * count]"), r"a \* b \<c\> of `send[n * count]`")
+        self.assertEqual(generate.prose("=mlx5_0:1, ^=mlx5_3, a=two_shot"), "`=mlx5_0:1`, `^=mlx5_3`, a=`two_shot`")
 
     def test_makes_tagged_lines_a_list(self):
         self.assertEqual(generate.paragraphs("Does x.\nErrors: y,\n  and z.\n- last"),
