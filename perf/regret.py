@@ -93,8 +93,8 @@ def run(options, collective, ranks, transport, competitor, environment, sizes):
     rows = []
     ahead = collective in ROOTED
     oversubscribed = ahead and ranks > os.cpu_count()
-    for above, most, times in LENGTHS:
-        part = [size for size in sizes if above < size <= most]
+    for above, max_bytes, times in LENGTHS:
+        part = [size for size in sizes if above < size <= max_bytes]
         if not part:
             continue
         with tempfile.NamedTemporaryFile(suffix=".json") as file:

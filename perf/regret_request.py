@@ -18,12 +18,12 @@ Refused = argparse.ArgumentTypeError
 @dataclass(frozen=True)
 class Sizes:
     """Sizes to measure, in bytes; each is `factor` times the previous one."""
-    least: int
+    smallest: int
     largest: int
     factor: int
 
     def __iter__(self):
-        size = self.least
+        size = self.smallest
         while size <= self.largest:
             yield size
             size *= self.factor
@@ -33,10 +33,10 @@ def sizes(text):
     parts = text.split(":")
     if len(parts) != 3:
         raise Refused(f"'{text}' is not smallest:largest:factor, such as {SIZES}")
-    least, largest, factor = bytes_of(parts[0]), bytes_of(parts[1]), number(2)(parts[2])
-    if least > largest:
+    smallest, largest, factor = bytes_of(parts[0]), bytes_of(parts[1]), number(2)(parts[2])
+    if smallest > largest:
         raise Refused(f"'{text}' has no sizes: the smallest, {parts[0]}, is above the largest, {parts[1]}")
-    return Sizes(least, largest, factor)
+    return Sizes(smallest, largest, factor)
 
 
 def bytes_of(text):
@@ -46,10 +46,10 @@ def bytes_of(text):
     return int(found.group(1)) << {"": 0, "K": 10, "M": 20, "G": 30}[found.group(2)]
 
 
-def number(least, most=None):
+def number(minimum, maximum=None):
     def parse(text):
-        if not re.fullmatch(r"[0-9]+", text) or int(text) < least or (most and int(text) > most):
-            raise Refused(f"'{text}' is not an integer " + (f"from {least} to {most}" if most else f"of {least} or more"))
+        if not re.fullmatch(r"[0-9]+", text) or int(text) < minimum or (maximum and int(text) > maximum):
+            raise Refused(f"'{text}' is not an integer " + (f"from {minimum} to {maximum}" if maximum else f"of {minimum} or more"))
         return int(text)
     return parse
 

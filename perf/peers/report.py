@@ -60,8 +60,8 @@ def line(row):
 
 def axis(values, low, high):
     """Returns a function that maps the range of values logarithmically to low..high."""
-    least, most = math.log(min(values)), math.log(max(values))
-    return lambda value: low + (math.log(value) - least) / max(most - least, 1e-9) * (high - low)
+    smallest, largest = math.log(min(values)), math.log(max(values))
+    return lambda value: low + (math.log(value) - smallest) / max(largest - smallest, 1e-9) * (high - low)
 
 
 def svg(rows, title):

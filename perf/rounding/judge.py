@@ -19,7 +19,7 @@ def overflows(cell):
     return cell["data"] == "largest" and cell["type"] == "float32" and cell["format"] in ("fp16", "bf16")
 
 
-def most(cell):
+def max_error(cell):
     """Returns the maximum error: that of one rounding of the same numbers, times the growth by repeated roundings."""
     one = max(cell["input_error"], cell["output_error"])
     growth = max(cell["growth"], cell["roundings"]) if cell["data"] in ALIKE else cell["growth"]
@@ -43,8 +43,8 @@ def violations_by_error(cell):
             yield "zeros became other numbers"
     elif cell["ranks"] <= MAX_RANKS:
         error = min(cell["error"], cell["error_of_terms"])
-        if error > most(cell):
-            yield f"the error is {error:.3g}, but the maximum is {most(cell):.3g}"
+        if error > max_error(cell):
+            yield f"the error is {error:.3g}, but the maximum is {max_error(cell):.3g}"
 
 
 def violations(cell):

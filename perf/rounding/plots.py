@@ -6,10 +6,10 @@ WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 860, 380, 70, 180, 40, 50
 COLORS = ("#1b6ca8", "#d1495b", "#2e8b57", "#b8860b", "#6a4c93", "#444444", "#00818a", "#c2622d", "#8a8a8a")
 
 
-def axis(least, most, low, high):
-    """Returns a function that maps least..most logarithmically to low..high."""
-    scale = (high - low) / max(math.log(most / least), 1e-9)
-    return lambda value: low + math.log(value / least) * scale
+def axis(smallest, largest, low, high):
+    """Returns a function that maps smallest..largest logarithmically to low..high."""
+    scale = (high - low) / max(math.log(largest / smallest), 1e-9)
+    return lambda value: low + math.log(value / smallest) * scale
 
 
 def frame(title, y, marks):
@@ -35,11 +35,11 @@ def label(index, name):
 
 def vertical(errors):
     """Returns the axis of errors and its marks: powers of ten, and steps between them if there are few."""
-    least, most = min(errors) / 1.3, max(errors) * 1.3
-    digits = (1,) if most > 300 * least else (1, 2, 5)
-    decades = range(math.floor(math.log10(least)), math.ceil(math.log10(most)))
+    smallest, largest = min(errors) / 1.3, max(errors) * 1.3
+    digits = (1,) if largest > 300 * smallest else (1, 2, 5)
+    decades = range(math.floor(math.log10(smallest)), math.ceil(math.log10(largest)))
     marks = [digit * 10.0 ** decade for decade in decades for digit in digits]
-    return axis(least, most, HEIGHT - BOTTOM, TOP), [mark for mark in marks if least <= mark <= most]
+    return axis(smallest, largest, HEIGHT - BOTTOM, TOP), [mark for mark in marks if smallest <= mark <= largest]
 
 
 def points(cells, x, y, color):

@@ -31,7 +31,7 @@ def cost(answers):
 
 
 def search(start, measure):
-    figures, least, step = dict(start), measure(start), 0.16
+    figures, smallest, step = dict(start), measure(start), 0.16
     while step >= SHARPEST:
         better = False
         for name in figures:
@@ -40,8 +40,8 @@ def search(start, measure):
                 if name.startswith("efficiency") and tried[name] > 1:
                     continue
                 found = measure(tried)
-                if found < least:
-                    figures, least, better = tried, found, True
+                if found < smallest:
+                    figures, smallest, better = tried, found, True
         if not better:
             step /= 2
     return figures

@@ -17,8 +17,8 @@ FITTED, SEEN, LEFT_OUT = "fitted", "seen", "left out"
 
 # A published table. machine(ranks, collective): options of `tutti simulate`. part(row): FITTED, SEEN or LEFT_OUT.
 Table = namedtuple("Table", "file title generation machine part")
-# A published time. Times from `least` to `most` are printed as the same number.
-Row = namedtuple("Row", "table collective algorithm protocol ranks bytes us least most")
+# A published time. Times from `min_us` to `max_us` are printed as the same number.
+Row = namedtuple("Row", "table collective algorithm protocol ranks bytes us min_us max_us")
 Answer = namedtuple("Answer", "row us algorithm protocol")
 
 RINGS = ("all_reduce", "all_gather", "reduce_scatter")
@@ -97,12 +97,12 @@ def read(table):
     with open(os.path.join(FOLDER, table.file), encoding="utf-8") as file:
         for line in csv.DictReader(line for line in file if not line.startswith("#")):
             us, ranks, size = float(line["time_us"]), int(line["ranks"]), int(line["bytes"])
-            least = most = us
+            min_us = max_us = us
             rate = float(line.get("busbw_gbytes_per_s") or 0)
             if rate:  # Rates are published with two decimals.
                 scale = size * bus_factor(line["collective"], ranks) * 1e-3
-                least, most = scale / (rate + 0.005), scale / (rate - 0.005)
-            yield Row(table, line["collective"], line["algorithm"], line["protocol"], ranks, size, us, least, most)
+                min_us, max_us = scale / (rate + 0.005), scale / (rate - 0.005)
+            yield Row(table, line["collective"], line["algorithm"], line["protocol"], ranks, size, us, min_us, max_us)
 
 
 def simulate(tutti, arguments):
@@ -139,5 +139,5 @@ def error(answer):
 
 
 def error_beyond_rounding(answer):
-    nearest = min(max(answer.us, answer.row.least), answer.row.most)
+    nearest = min(max(answer.us, answer.row.min_us), answer.row.max_us)
     return answer.us / nearest - 1

@@ -149,7 +149,7 @@ def parse_options():
     parser.add_argument("--tests", default="*", help="pattern of tests: *; tests: " + names)
     parser.add_argument("--mutants", default="run_plan#*", help="pattern of mutants: run_plan#*")
     parser.add_argument("--every", type=int, default=1, help="only every n-th of the mutants that execute: 1")
-    parser.add_argument("--least", type=int, default=90, help="percentage to find of the mutants that matter: 90")
+    parser.add_argument("--min-found", type=int, default=90, help="percentage to find of the mutants that matter: 90")
     options = parser.parse_args()
     options.chosen_tests = [test for test in TESTS if fnmatch.fnmatch(test[0], options.tests)]
     if not options.chosen_tests:
@@ -185,7 +185,7 @@ def main():
     print("\nfound %d of %d mutants that execute and are not equivalent: %.0f %%; unexplained: %d" %
           (counts["found"], counts["matter"], share, counts["unexplained"]))
     complete = options.chosen_tests == TESTS
-    sys.exit(1 if share < options.least or (complete and counts["unexplained"]) else 0)
+    sys.exit(1 if share < options.min_found or (complete and counts["unexplained"]) else 0)
 
 
 if __name__ == "__main__":

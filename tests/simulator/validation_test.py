@@ -51,11 +51,11 @@ class Validation(unittest.TestCase):
         cls.answers = tables.answers([row for table in tables.TABLES for row in tables.read(table)], TUTTI)
 
     def test_errors_stay_within_bands(self):
-        for (file, collective, algorithm, ranks), most in BANDS.items():
+        for (file, collective, algorithm, ranks), limits in BANDS.items():
             wanted = (file, collective, algorithm, ranks)
             mine = [answer for answer in self.answers
                     if (answer.row.table.file, answer.row.collective, answer.row.algorithm, answer.row.ranks) == wanted]
-            for (name, low, high), limit in zip(tables.BANDS, most):
+            for (name, low, high), limit in zip(tables.BANDS, limits):
                 errors = [abs(tables.error(answer)) for answer in mine if low <= answer.row.bytes < high]
                 with self.subTest(table=wanted, band=name):
                     self.assertEqual(bool(errors), limit is not None)
@@ -63,11 +63,11 @@ class Validation(unittest.TestCase):
                         self.assertLessEqual(100 * sum(errors) / len(errors), limit)
 
     def test_predicted_algorithm_has_little_regret(self):
-        for part, calls, most in ((tables.FITTED, 3, 0.005), (tables.SEEN, 150, 0.06)):
+        for part, calls, limit in ((tables.FITTED, 3, 0.005), (tables.SEEN, 150, 0.06)):
             chosen = validate.regrets(self.answers, part)
             with self.subTest(part=part):
                 self.assertGreater(len(chosen), calls)
-                self.assertLess(sum(regret for regret, *_ in chosen) / len(chosen), most)
+                self.assertLess(sum(regret for regret, *_ in chosen) / len(chosen), limit)
 
     def test_rows_used_for_fitting_do_not_count_as_held_out(self):
         parts = {}
