@@ -65,7 +65,7 @@ def competitors(build, collective, transport):
     yield ("", "", None)
     for algorithm in names(build, collective):
         mapped = algorithm.endswith("_mapped")
-        if algorithm.startswith("hierarchical") or (mapped and transport != "registered"):
+        if algorithm.startswith("hierarchical") or (mapped and transport != "mapped"):
             continue
         yield (algorithm, "Simple", None)
         if transport != "tcp" and not mapped:
@@ -73,7 +73,7 @@ def competitors(build, collective, transport):
 
 
 def where(transport):
-    return ["--memory", "registered" if transport == "registered" else "host",
+    return ["--memory", "mapped" if transport == "mapped" else "host",
             "--transport", "tcp" if transport == "tcp" else "shm"]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "gather", "scatter"]
-TRANSPORTS = ["shm", "registered", "tcp"]  # Private buffers, buffers of tutti_mem_alloc, and connections on loopback.
+TRANSPORTS = ["shm", "mapped", "tcp"]  # Private buffers, buffers of tutti_mem_alloc, and connections on loopback.
 MAX_RANKS = 1024  # Limit of the perf tools.
 PASSES, QUICK_PASSES = 5, 1
 SIZES, QUICK_SIZES = "8:8M:4", "1K:1M:32"
@@ -82,8 +82,8 @@ def arguments(description):
         parser.add_argument("--only", type=several(one_of(COLLECTIVES)), help="collectives, by the names of the perf tools"),
         parser.add_argument("--ranks", type=several(number(2, MAX_RANKS)), help="numbers of ranks (default 2,4)"),
         parser.add_argument("--transports", type=several(one_of(TRANSPORTS)), 
-                            help="how ranks communicate: shm (shared memory, private buffers), registered (shared memory, "
-                            "registered buffers), tcp"),
+                            help="how ranks communicate: shm (shared memory, private buffers), mapped (shared memory, "
+                            "buffers of tutti_mem_alloc), tcp"),
         parser.add_argument("--sizes", type=sizes, help=f"sizes as smallest:largest:factor (default {SIZES})"),
         parser.add_argument("--passes", type=number(1), help=f"number of passes (default {PASSES})"),
         parser.add_argument("--output", help="JSON file to which the results are added"),

@@ -16,7 +16,7 @@ from stored import load  # noqa: E402
 RESULTS = os.path.join(os.path.dirname(HERE), "results")
 RUN = os.path.join(RESULTS, "host-amd-epyc.json")
 CHART = os.path.join(RESULTS, "all-reduce.svg")
-SERIES = (("tuned/tutti", "private buffers (malloc)"), ("tuned/registered", "buffers of tutti_mem_alloc"))
+SERIES = (("tuned/tutti", "private buffers (malloc)"), ("tuned/mapped", "buffers of tutti_mem_alloc"))
 
 
 def rows_of(run):

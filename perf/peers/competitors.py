@@ -151,7 +151,7 @@ def competitors():
     plain_gloo = ("all_reduce", "all_gather", "broadcast", "all_to_all")
     return [
         Competitor("tutti", "tutti", "tutti_driver", "each host"),
-        Competitor("tutti registered", "tutti", "tutti_driver", "each registered"),
+        Competitor("tutti mapped", "tutti", "tutti_driver", "each mapped"),
         Competitor("openmpi", "default", "openmpi_driver", "openmpi"),
         tuned_openmpi("malloc", ""),
         tuned_openmpi("nocma+malloc", NO_CMA),
@@ -175,7 +175,7 @@ def oversubscribed():
     """Returns the competitors with two ranks per core. Speed depends on how ranks wait, so these settings are tuned."""
     everyone = [
         Competitor("tutti", "tutti", "tutti_driver", "each host"),
-        Competitor("tutti registered", "tutti", "tutti_driver", "each registered"),
+        Competitor("tutti mapped", "tutti", "tutti_driver", "each mapped"),
         Competitor("openmpi", "default", "openmpi_driver", "openmpi"),
         tuned_openmpi("yield+malloc", YIELD),
         tuned_openmpi("nocma+yield+malloc", f"{NO_CMA} {YIELD}"),

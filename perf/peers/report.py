@@ -3,13 +3,13 @@
 import html
 import math
 
-RATIOS = ("default/tutti", "tuned/tutti", "default/registered", "tuned/registered")
+RATIOS = ("default/tutti", "tuned/tutti", "default/mapped", "tuned/mapped")
 HEADER = ("# us; ratio: best peer over tutti. Below 16 KiB calls are back to back; from 16 KiB on each call is separate, after\n"
           "# its input is written and before its output is read, both untimed.\n"
-          "| collective | size | link | ns | tutti | registered | best default | best tuned | floor | "
+          "| collective | size | link | ns | tutti | mapped | best default | best tuned | floor | "
           f"{' | '.join(RATIOS)} |\n|{'---|' * (9 + len(RATIOS))}")
 CURVES = (("default_us", "best peer as installed", "#c44e52"), ("tuned_us", "best peer tuned", "#dd8452"),
-          ("tutti_us", "Tutti, ordinary buffers", "#4c72b0"), ("registered_us", "Tutti, its own buffers", "#55a868"),
+          ("tutti_us", "Tutti, ordinary buffers", "#4c72b0"), ("mapped_us", "Tutti, its own buffers", "#55a868"),
           ("floor_us", "floor", "#8c8c8c"))
 WIDTH, HEIGHT, LEFT, TOP, RIGHT, BOTTOM = 760, 480, 70, 40, 190, 50
 
@@ -35,10 +35,10 @@ def summarise(row, kinds):
     default, tuned = min(by_kind("default"), default=None), min(by_kind("default", "tuned"), default=None)
     row["best_default"], row["default_us"] = (default[1], default[0]) if default else (None, None)
     row["best_tuned"], row["tuned_us"] = (tuned[1], tuned[0]) if tuned else (None, None)
-    row["tutti_us"], row["registered_us"] = medians.get("tutti"), medians.get("tutti registered")
+    row["tutti_us"], row["mapped_us"] = medians.get("tutti"), medians.get("tutti mapped")
     row["floor_us"] = row["floors"]["floor"]
     row["ratios"] = {f"{peer}/{ours}": ratio(row, peer, ours) for peer in ("default", "tuned")
-                     for ours in ("tutti", "registered")}
+                     for ours in ("tutti", "mapped")}
 
 
 def ratio(row, peer, ours):
@@ -53,7 +53,7 @@ def line(row):
     ranks = "" if row["ranks"] == 2 else f", {row['ranks']} ranks"
     cells = [row["collective"] + ranks, size_name(row["bytes"]), row["link"],
              "-".join(f"{ns:.0f}" for ns in row["link_ns"]),
-             number(row["tutti_us"]), number(row["registered_us"]), best("default"), best("tuned"),
+             number(row["tutti_us"]), number(row["mapped_us"]), best("default"), best("tuned"),
              number(row["floor_us"]), *ratios]
     return "| " + " | ".join(cells) + " |"
 

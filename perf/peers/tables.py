@@ -51,11 +51,11 @@ def host_line(row):
     ranks = "" if row.get("ranks", 2) == 2 else f", {row['ranks']} ranks"
     peer = lambda kind: f"{number(row[f'{kind}_us'])} {row[f'best_{kind}'] or ''}"
     link = tag(*row["link_ns"])  # The stored tag may be older than the current classes.
-    names = ("default/tutti", "tuned/tutti", "tuned/registered")
+    names = ("default/tutti", "tuned/tutti", "tuned/mapped")
     ratios = [ratio(None if link == "mixed" else row["ratios"][name]) for name in names]
     span = "-".join(f"{ns:.0f}" for ns in row["link_ns"])
     cells = [row["collective"].replace("_", "-") + ranks, size_name(row["bytes"]), f"{link} {span}",
-             number(row["tutti_us"]), number(row["registered_us"]), peer("default"), peer("tuned"),
+             number(row["tutti_us"]), number(row["mapped_us"]), peer("default"), peer("tuned"),
              number(row["floor_us"]), *ratios]
     return f"| {' | '.join(cells)} |"
 

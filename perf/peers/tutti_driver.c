@@ -1,4 +1,4 @@
-/* Driver for Tutti.   tutti_driver DIRECTORY RANK RANKS CORE host|registered|phases [EACH]
+/* Driver for Tutti.   tutti_driver DIRECTORY RANK RANKS CORE host|mapped|phases [EACH]
  * phases: an all-reduce over hosts of EACH ranks, composed of three consecutive calls: a reduce-scatter within the
  * host, an all-reduce across hosts, an all-gather within the host. Rank 0 writes the unique id to the pipe
  * DIRECTORY/id.0, once for each other rank. */
@@ -72,12 +72,12 @@ int main(int argc, char** argv) {
   struct driver driver = {NULL, 0, 0, 0, NULL, run, barrier, 0};
   tutti_unique_id id;
   int result;
-  if (argc < 6) driver_fail("usage: tutti_driver DIRECTORY RANK RANKS CORE host|registered|phases [EACH]");
+  if (argc < 6) driver_fail("usage: tutti_driver DIRECTORY RANK RANKS CORE host|mapped|phases [EACH]");
   driver.directory = argv[1];
   driver.rank = atoi(argv[2]);
   driver.ranks = atoi(argv[3]);
   driver.core = atoi(argv[4]);
-  if (strcmp(argv[5], "registered") == 0) driver.allocate = allocate;
+  if (strcmp(argv[5], "mapped") == 0) driver.allocate = allocate;
   if (strcmp(argv[5], "phases") == 0) {
     each = argc > 6 ? atoi(argv[6]) : 0;
     if (each < 1 || driver.ranks % each != 0)

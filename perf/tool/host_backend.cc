@@ -13,14 +13,14 @@ class HostBackend final : public MemoryBackend {
   explicit HostBackend(Memory kind) : kind_(kind) {}
 
   std::string memory() const override { return "host"; }
-  std::string description() const override { return kind_ == Memory::host ? "host memory" : "registered host memory"; }
+  std::string description() const override { return kind_ == Memory::host ? "host memory" : "mapped host memory"; }
   tutti_stream stream() const override { return nullptr; }
 
   void* allocate(std::size_t bytes) override {
     constexpr std::size_t page = 4096;
     const std::size_t size = (bytes + page) / page * page;
     void* memory = nullptr;
-    if (kind_ == Memory::registered) {
+    if (kind_ == Memory::mapped) {
       require(tutti_mem_alloc(&memory, size), "tutti_mem_alloc");
     } else {
       memory = std::aligned_alloc(page, size);
@@ -30,7 +30,7 @@ class HostBackend final : public MemoryBackend {
     return memory;
   }
   void free(void* memory) override {
-    if (kind_ == Memory::registered) {
+    if (kind_ == Memory::mapped) {
       require(tutti_mem_free(memory), "tutti_mem_free");
     } else {
       std::free(memory);

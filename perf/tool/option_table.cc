@@ -43,7 +43,7 @@ constexpr OptionRow kTable[] = {
      "Processes to start on this host, each with a rank or those of -t and -g. Default 2; 1 with -t, -g or --memory "
      "cuda; under mpirun, srun or torchrun, the launcher's processes are used."},
     {"memory", kMemory, "KIND", kTutti,
-     "Memory of the buffers: host (malloc), registered (tutti_mem_alloc, which other ranks can access) or cuda (GPUs, "
+     "Memory of the buffers: host (malloc), mapped (tutti_mem_alloc, which other ranks can access) or cuda (GPUs, "
      "assigned to ranks round-robin). Default host."},
     {"algorithm", kAlgorithm, "NAME", kTutti, "Force an algorithm; a wrong name lists all. Default: chosen per size."},
     {"protocol", kProtocol, "NAME", kTutti,

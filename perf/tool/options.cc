@@ -78,9 +78,10 @@ std::vector<Element> elements_named(const char* text) {
 
 Memory memory_named(const char* text) {
   if (std::strcmp(text, "host") == 0) return Memory::host;
-  if (std::strcmp(text, "registered") == 0) return Memory::registered;
+  if (std::strcmp(text, "mapped") == 0) return Memory::mapped;
   if (std::strcmp(text, "cuda") == 0) return Memory::cuda;
-  fail("--memory %s: must be host, registered or cuda", text);
+  if (std::strcmp(text, "registered") == 0) fail("--memory registered: this value is now called mapped");
+  fail("--memory %s: must be host, mapped or cuda", text);
 }
 
 double part_of_one(const char* name, const char* text) {

@@ -11,7 +11,7 @@
 namespace perf {
 
 enum class Average { first_rank, mean, fastest, slowest };  // -a, in nccl-tests' numbering.
-enum class Memory { host, registered, cuda };
+enum class Memory { host, mapped, cuda };
 
 struct Options {
   std::uint64_t min_bytes = 8;

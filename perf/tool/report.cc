@@ -75,7 +75,7 @@ void write_timing(Json& json, const char* key, const Timing& timing, bool cpu_ti
 
 const char* name_of(Memory memory) {
   if (memory == Memory::cuda) return "cuda";
-  return memory == Memory::host ? "host" : "registered";
+  return memory == Memory::host ? "host" : "mapped";
 }
 
 void write_config(Json& json, const Options& options) {

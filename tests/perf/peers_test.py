@@ -18,7 +18,7 @@ import run  # noqa: E402
 import stored  # noqa: E402
 import tables  # noqa: E402
 
-KINDS = {"tutti": "tutti", "tutti registered": "tutti", "installed": "default", "expert": "tuned"}
+KINDS = {"tutti": "tutti", "tutti mapped": "tutti", "installed": "default", "expert": "tuned"}
 
 
 def row(link, **medians):
@@ -52,14 +52,14 @@ class Peers(unittest.TestCase):
         self.assertEqual(machine.tag(50, 215), "mixed")
 
     def test_ratios_use_best_peer(self):
-        ratios = row("near", tutti=2.0, tutti_registered=1.0, installed=4.0, expert=3.0)["ratios"]
-        self.assertEqual(ratios, {"default/tutti": 2, "tuned/tutti": 1.5, "default/registered": 4, "tuned/registered": 3})
+        ratios = row("near", tutti=2.0, tutti_mapped=1.0, installed=4.0, expert=3.0)["ratios"]
+        self.assertEqual(ratios, {"default/tutti": 2, "tuned/tutti": 1.5, "default/mapped": 4, "tuned/mapped": 3})
 
     def test_slower_settings_are_not_best(self):
         self.assertEqual(row("near", tutti=2.0, installed=4.0, expert=5.0)["best_tuned"], "installed")
 
     def test_mixed_links_have_no_ratios(self):
-        mixed = row("mixed", tutti=2.0, tutti_registered=1.0, installed=4.0)
+        mixed = row("mixed", tutti=2.0, tutti_mapped=1.0, installed=4.0)
         self.assertEqual(set(mixed["ratios"].values()), {None})
         self.assertIn("| mixed |", report.line(mixed))
         self.assertNotIn("x |", report.line(mixed))

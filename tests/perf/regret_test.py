@@ -188,7 +188,7 @@ class Request(unittest.TestCase):
         self.assertRegex(output.getvalue(), words, options)
 
     def test_rejects_invalid_options(self):
-        for option, value, words in (("--transports", "foo", "'foo' is invalid; valid: shm, registered, tcp"), ("--transports", "", "valid: "),
+        for option, value, words in (("--transports", "foo", "'foo' is invalid; valid: shm, mapped, tcp"), ("--transports", "", "valid: "),
                                      ("--only", "allreduce", "valid: all_reduce"), ("--sizes", "foo", "smallest:largest:"),
                                      ("--sizes", "8:4:2", "8, is above the largest, 4"), ("--sizes", "0:8:4", "'0' is not a size"),
                                      ("--sizes", "8:8:1", "of 2 or more"), ("--sizes", "8:1.5K:2", "'1.5K' is not a size"),

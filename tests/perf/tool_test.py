@@ -97,6 +97,7 @@ class Tool(unittest.TestCase):
 
     def test_rejects_unsupported_options(self):
         for options, words in ((("--datatype", "quad"), "--datatype quad"), (("--ranks", "0"), "--ranks 0"),
+                               (("--memory", "registered"), "now called mapped"), (("--memory", "disk"), "host, mapped or cuda"),
                                (("-b", "many"), "--minbytes many"), (("--loud",), "--loud"), (("8",), "unexpected argument 8"),
                                (("--ranks", "2", "-r", "2"), "--root 2"), (("--ranks", "2", "--algorithm", "rong"), "rong"),
                                (("--hosts", "a:0"), '"a:0" has no number'), (("--hosts", "a,,b"), '"" is not a host name'),
