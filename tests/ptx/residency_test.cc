@@ -1,5 +1,9 @@
 // Which thread blocks run at the same time, and the clock.
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
 
 #include "src/base/atomic.h"
 #include "tests/ptx/lab.h"
@@ -90,6 +94,47 @@ TEST(PtxResidency, AdvancesClockWhileKernelsWait) {
   EXPECT_FALSE(fault) << fault->text;
   EXPECT_GE(lab.machine->now_ns() - before, 50'000'000U);
   EXPECT_LT(lab.machine->counters().warp_instructions, 50'000'000U);
+}
+
+// Runs the kernel and returns its line of counts: the kernel's name, then numbers.
+std::string counts_of(const std::string& parameters, const std::string& body, Extent blocks, Extent threads) {
+  MachineOptions options;
+  options.counts = testing::TempDir() + "ptx_counts_" + std::to_string(::getpid());
+  {
+    Lab lab(options);
+    const auto fault = lab.run(kernel_text(parameters, body), blocks, threads, lab.make<std::uint32_t>(128));
+    EXPECT_FALSE(fault) << fault->text;
+  }
+  std::string line;
+  std::getline(std::ifstream(options.counts), line);
+  std::remove(options.counts.c_str());
+  return line;
+}
+
+// Two blocks of two warps. Each warp stores to 128 bytes and loads one word in all threads.
+TEST(PtxResidency, CountsWhatLaunchesExecute) {
+  const std::string line =
+      counts_of(".param .u64 words",
+                "mov.u32 %r1, %tid.x;\nmov.u32 %r2, %ctaid.x;\nld.param.u64 %d1, [words];\n"
+                "mad.wide.u32 %d1, %r2, 256, %d1;\nmad.wide.u32 %d2, %r1, 4, %d1;\nst.global.u32 [%d2], %r1;\n"
+                "fence.acq_rel.gpu;\nfence.acq_rel.sys;\nbar.sync 0;\nld.global.u32 %r3, [%d1];\n"
+                "setp.eq.u32 %p1, %r1, 0;\n@%p1 st.release.sys.global.u32 [%d1+128], %r1;",
+                {2, 1, 1}, {64, 1, 1});
+  // Device 0, 2 blocks, 4 warps with 13 instructions, no polling, a barrier per block; a fence per warp and a release
+  // per block; sectors loaded and stored; bytes loaded and stored.
+  EXPECT_EQ(line, "k\t0\t2\t52\t0\t2\t6\t4\t18\t512\t520");
+}
+
+// Two rounds of a loop, of which the first polls unless it stores.
+TEST(PtxResidency, CountsPolling) {
+  const auto twice = [&](const char* between) {
+    return counts_of(".param .u64 words",
+                     "ld.param.u64 %d1, [words];\nmov.u32 %r1, 0;\nA:\nld.relaxed.sys.global.u32 %r2, [%d1];" +
+                         std::string(between) + "\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 2;\n@%p1 bra A;",
+                     {1, 1, 1}, {1, 1, 1});
+  };
+  EXPECT_EQ(twice(""), "k\t0\t1\t11\t4\t0\t0\t2\t0\t8\t0");
+  EXPECT_EQ(twice("\nst.global.u32 [%d1+4], %r1;"), "k\t0\t1\t13\t0\t0\t0\t2\t2\t8\t8");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ struct Running {
   std::uint64_t blocks_total = 0, blocks_placed = 0, blocks_done = 0;
   std::optional<Fault> fault;
   std::vector<std::uint32_t> numbers;  // Numbers of its blocks.
+  LaunchCounters counters;
 };
 
 // A copy that waits.
@@ -81,6 +82,13 @@ struct Group {
   std::uint32_t members = 0;
 };
 
+// A strong load of a warp, which polls if it is repeated before other accesses.
+struct Poll {
+  std::uint32_t pc = 0;
+  std::array<std::uint64_t, 32> addresses{};
+  std::uint64_t at = 0;  // Warp::instructions when it was last executed.
+};
+
 struct Warp {
   std::byte* arena = nullptr;      // Registers.
   std::uint64_t* local = nullptr;  // Local memory: word w of thread t at [32 * w + t].
@@ -89,6 +97,11 @@ struct Warp {
   std::array<ThreadClocks, 32> threads;
   std::uint64_t polled_address = 0, polled_value = 0;  // The last strong load.
   std::uint32_t polled_pc = 0;
+  // If launches are counted: executed instructions, strong loads since the last other access, and the number of
+  // instructions up to which polling was counted.
+  std::uint64_t instructions = 0;
+  std::vector<Poll> polls;
+  std::uint64_t polled_until = 0;
 };
 
 struct Barrier {

@@ -65,11 +65,14 @@ bool Executor::run(Block& block, std::uint32_t warp, std::uint32_t quantum) {
   lanes_.arena = warp_->arena;
   lanes_.constants = code_->constants.data();
   const std::uint64_t before = warp_instructions_;
+  run_begin_ = before;
   const std::uint64_t limit = before + quantum;
   while (warp_instructions_ < limit && choose()) {
     while (warp_instructions_ < limit && step()) {
     }
   }
+  warp_->instructions += warp_instructions_ - before;
+  block.running->counters.warp_instructions += warp_instructions_ - before;
   return warp_instructions_ != before;
 }
 

@@ -56,6 +56,8 @@ class Executor {
   void find_addresses(Access& access, const Instruction& in);
   bool is_uniform(const Access& access, Space space) const;
   void access_lanes(Access& access, Space space);
+  void count(const Access& access);
+  void count_polling(const Access& access);
   bool access_local_slot(const Instruction& in);
   void access_space(Access& access, Space space);
   void access_multicast(Access& access);
@@ -94,6 +96,7 @@ class Executor {
   std::uint32_t merge_pc_ = 0;  // The lowest program counter of another ready group.
   Lanes lanes_;
   std::uint64_t instructions_ = 0, warp_instructions_ = 0, events_ = 0;
+  std::uint64_t run_begin_ = 0;  // warp_instructions_ when run() began.
   std::uint64_t clock_base_ = 0, clock_instructions_ = 0;
   std::unordered_set<const Statement*> traced_;
 };

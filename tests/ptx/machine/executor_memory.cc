@@ -1,4 +1,6 @@
 // Loads, stores and atomics of a warp: addresses, state spaces, shared, local and parameter memory.
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "tests/ptx/machine/executor.h"
@@ -107,6 +109,7 @@ bool Executor::is_uniform(const Access& access, Space space) const {
 }
 
 void Executor::access_lanes(Access& access, Space space) {
+  if (space == Space::global && !options_.counts.empty()) count(access);
   const std::uint32_t mask = access.mask, rest = mask & (mask - 1) & ((mask & (mask - 1)) - 1);
   if (rest == 0 || !is_uniform(access, space)) return access_space(access, space);
   access.mask = mask & ~rest;
@@ -302,7 +305,44 @@ void Executor::access_parameters(Access& access) {
   });
 }
 
+// A warp polls from a strong load until it repeats it, if it makes no other access but strong loads in between.
+void Executor::count_polling(const Access& access) {
+  if (access.in.kind != Kind::load || !is_strong(access.in.order)) return warp_->polls.clear();
+  const std::uint64_t now = warp_->instructions + warp_instructions_ - run_begin_;
+  const auto lane = static_cast<std::size_t>(__builtin_ctz(access.mask));
+  for (Poll& poll : warp_->polls) {
+    if (poll.pc != access.pc || poll.addresses[lane] != access.addresses[lane]) continue;
+    block_->running->counters.polling_instructions += now - std::max(poll.at, warp_->polled_until);
+    poll.at = warp_->polled_until = now;
+    return;
+  }
+  warp_->polls.push_back({access.pc, access.addresses, now});
+}
+
+// Counts before threads with equal addresses are left out.
+void Executor::count(const Access& access) {
+  constexpr std::uint64_t kSectorBytes = 32;
+  const Instruction& in = access.in;
+  const unsigned bytes = in.bytes * in.count;
+  std::array<std::uint64_t, 64> sectors;
+  std::size_t touched = 0;
+  each_lane(access.mask, [&](std::uint32_t lane) {
+    sectors[touched++] = access.addresses[lane] / kSectorBytes;
+    sectors[touched++] = (access.addresses[lane] + bytes - 1) / kSectorBytes;
+  });
+  std::sort(sectors.begin(), sectors.begin() + touched);
+  const auto different =
+      static_cast<std::uint64_t>(std::unique(sectors.begin(), sectors.begin() + touched) - sectors.begin());
+  LaunchCounters& counters = block_->running->counters;
+  (in.kind == Kind::load ? counters.load_sectors : counters.store_sectors) += different;
+  (in.kind == Kind::load ? counters.loaded_bytes : counters.stored_bytes) += touched / 2 * bytes;
+  const bool releases = in.order == Order::release || in.order == Order::acquire_release;
+  if (releases && in.scope == Scope::system) ++counters.fences;
+  count_polling(access);
+}
+
 void Executor::fence(const Instruction& in) {
+  if (mask_ != 0 && in.scope == Scope::system) ++block_->running->counters.fences;
   if (mask_ != 0) memory_.fence(*block_, warp_index_, mask_, in);
 }
 

@@ -106,6 +106,7 @@ bool Executor::barrier(const Instruction& in) {
 void Executor::complete_barrier(std::uint32_t number) {
   Barrier& barrier = block_->barriers[number];
   ++events_;
+  ++block_->running->counters.barriers;
   memory_.show_to_block(*block_);
   order_block(barrier);
   const Lanes saved = lanes_;

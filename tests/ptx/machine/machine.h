@@ -81,6 +81,19 @@ struct CopyLaunch {
   std::shared_ptr<std::atomic<bool>> claimed = nullptr;
 };
 
+// Counts of what the thread blocks of a launch executed, polls included.
+struct LaunchCounters {
+  std::uint64_t blocks = 0;
+  std::uint64_t warp_instructions = 0;
+  std::uint64_t polling_instructions = 0;  // A part of them: between executions of a repeated strong load.
+  std::uint64_t barriers = 0;              // Each of a thread block.
+  std::uint64_t fences = 0;  // System fences of warps, and stores and atomics that release at system scope.
+  // Global and host memory: sectors of 32 bytes that instructions of warps touch, and bytes. Accesses to multicast
+  // addresses count once, not for each device.
+  std::uint64_t load_sectors = 0, store_sectors = 0;
+  std::uint64_t loaded_bytes = 0, stored_bytes = 0;
+};
+
 struct MachineOptions {
   std::uint64_t seed = 1;
   bool detects_races = true;
@@ -88,6 +101,7 @@ struct MachineOptions {
   bool loads_stale = true;     // Loads may return old values.
   // All running kernels fault if for so many milliseconds each of them only waits. 0: never.
   std::int64_t deadlock_ms = 60'000;
+  std::string counts;  // File to which launches append their counters, a line each; empty: none.
 };
 
 struct MachineCounters {

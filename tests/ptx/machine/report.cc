@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <map>
 
 namespace tutti::ptx {
@@ -44,6 +45,17 @@ std::string demangle(std::string_view name) {
 }
 
 std::string describe_kernel(const Code& code) { return demangle(code.info->name); }
+
+void append_counters(const std::string& file, const Running& launch) {
+  const LaunchCounters& counts = launch.counters;
+  std::ofstream lines(file, std::ios::app);
+  lines << describe_kernel(*launch.code) << '\t' << launch.launch.module->device();
+  for (const std::uint64_t each :
+       {counts.blocks, counts.warp_instructions, counts.polling_instructions, counts.barriers, counts.fences,
+        counts.load_sectors, counts.store_sectors, counts.loaded_bytes, counts.stored_bytes})
+    lines << '\t' << each;
+  lines << '\n';
+}
 
 std::string describe_statement(const Source& source, const Statement& statement) {
   constexpr std::size_t kMaxPlaces = 4;

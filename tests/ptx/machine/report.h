@@ -14,6 +14,9 @@ std::string describe_place(const Code& code, std::uint32_t pc);
 std::string demangle(std::string_view name);
 std::string describe_kernel(const Code& code);  // Without the mangling.
 
+// Appends a line to the file: kernel, device and LaunchCounters, in their order.
+void append_counters(const std::string& file, const Running& launch);
+
 // "thread (1,0,0) of block (0,0,0)"
 std::string describe_thread(const Block& block, std::uint32_t thread);
 

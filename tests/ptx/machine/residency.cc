@@ -1,6 +1,7 @@
 // Launches and thread blocks: validation, placement on multiprocessors, end.
 #include <algorithm>
 
+#include "tests/ptx/machine/report.h"
 #include "tests/ptx/machine/scheduler.h"
 
 namespace tutti::ptx {
@@ -201,6 +202,8 @@ void Machine::Thread::end_launch(Running& launch) {
     const std::lock_guard lock(mutex);
     --busy[device];
   }
+  kept->counters.blocks = kept->blocks_done;
+  if (!options.counts.empty()) append_counters(options.counts, *kept);
   kept->done(kept->fault);
   place_blocks();
 }

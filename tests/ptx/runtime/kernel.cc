@@ -102,6 +102,7 @@ ptx::MachineOptions machine_options() {
   options.seed = static_cast<std::uint64_t>(number("TUTTI_PTX_SEED", 1));
   options.deadlock_ms = number("TUTTI_PTX_DEADLOCK_MS", options.deadlock_ms);
   options.detects_races = number("TUTTI_PTX_RACES", 1) != 0;
+  options.counts = environment.get("TUTTI_PTX_COUNTS").value_or("");
   options.buffers_stores = options.loads_stale = number("TUTTI_PTX_WEAK", 1) != 0;
   return options;
 }

@@ -33,9 +33,9 @@ int number(const Environment& environment, const char* name, int fallback, int m
 }
 
 constexpr std::string_view kPrefix = "TUTTI_PTX_";
-constexpr std::string_view kSettings[] = {"CAPABILITY", "DEADLOCK_MS",     "DEVICES", "EXECUTED", "LINKS",
-                                          "MPS",        "MULTIPROCESSORS", "MUTANT",  "PAGEABLE", "RACES",
-                                          "SEED",       "WAITS",           "WEAK",    "MULTICAST"};
+constexpr std::string_view kSettings[] = {"CAPABILITY", "COUNTS", "DEADLOCK_MS",     "DEVICES", "EXECUTED",
+                                          "LINKS",      "MPS",    "MULTIPROCESSORS", "MUTANT",  "PAGEABLE",
+                                          "RACES",      "SEED",   "WAITS",           "WEAK",    "MULTICAST"};
 
 void report_unknown(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
