@@ -20,8 +20,8 @@ struct Known {
 constexpr Known kAlgorithms[] = {
     {"ring", "ring", ""},
     {"tree", "double_binary_tree", ""},
-    {"nvls", "", "multicast through NVSwitch is not supported yet"},
-    {"nvlstree", "", "multicast through NVSwitch is not supported yet"},
+    {"nvls", "switch_staged", ""},
+    {"nvlstree", "", "sums by switches exist within one host only; use NVLS"},
     {"collnetdirect", "", "reduction in network switches is not supported"},
     {"collnetchain", "", "reduction in network switches is not supported"},
     {"pat", "bruck", ""},
@@ -76,8 +76,7 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
 }
 
 // Translates lists for several functions, separated by semicolons; "function:" before a list restricts it to that
-// function. Our settings apply to all collectives that have the algorithm; double_binary_tree exists for
-// all-reduce only.
+// function. Our settings apply to all collectives that have the algorithm.
 std::string translated(const std::string& variable, const std::string& value, std::span<const Known> known,
                        std::vector<std::string>& warnings) {
   std::string chosen;
@@ -88,7 +87,8 @@ std::string translated(const std::string& variable, const std::string& value, st
     const std::string function = colon == std::string_view::npos ? "" : lower(part.substr(0, colon));
     const std::string ours = one_of(variable, list, known, warnings);
     if (ours.empty()) continue;
-    if (function.empty() || (function == "allreduce" && ours == "double_binary_tree")) {
+    const bool only_all_reduce = ours == "double_binary_tree" || ours == "switch_staged";
+    if (function.empty() || (function == "allreduce" && only_all_reduce)) {
       chosen = ours;
     } else {
       warnings.push_back(std::string(part) + " of " + variable +

@@ -174,7 +174,7 @@ TEST(Hosts, AreRequired_ByAlgorithmsThatKnowThem) {
 // Requests a protocol and an algorithm that do not fit. Requests by NCCL's variables must be ignored, so that programs
 // that set them run; other requests must fail.
 TEST(Hosts, ApplyNcclVariables_WhereTheyFit) {
-  for (const char* forced : {"LL", "hierarchical"}) {
+  for (const char* forced : {"LL", "hierarchical", "switch_staged"}) {
     for (const bool nccls : {false, true}) {
       CommunicatorOptions options;
       options.timeout_ms = 60'000;

@@ -20,6 +20,7 @@ struct SwitchCall {
   DataType type = DataType::float32;
   Reduction reduction = Reduction::sum;
   std::uint64_t count = 0;
+  bool by_nccl = false;  // NCCL_ALGO requests the algorithm.
 };
 
 std::uint32_t term(Rank rank, std::uint64_t i) { return static_cast<std::uint32_t>((rank * 5 + i * 3 + i / 7) % 9); }
@@ -63,6 +64,7 @@ std::string run_call(const Member& member, const SwitchCall& shape, const char* 
   call.reduction = shape.reduction;
   DeviceCall made = own.call(0, call);
   made.options.algorithm = algorithm;
+  made.options.algorithm_is_from_nccl = shape.by_nccl;
   made.options.timeout_ms = 500'000;
   made.options.update_agreement_hash();
   const Status status = enqueue({&made, 1});
@@ -167,6 +169,20 @@ TEST(Switches, AreNotUsed_WhenOneRankCannotBind) {
   EXPECT_EQ(log.find("sums do not use", sentence.size()), std::string::npos) << log;
   EXPECT_EQ(run_ranks(4, "but_last", work), "right");
   EXPECT_EQ(run_ranks(3, "none", work), "right");
+}
+
+// NCCL_ALGO=NVLS uses the switches where they add, and the tuner's choice elsewhere.
+TEST(Switches, AddForNcclsVariable_WhereTheyCan) {
+  constexpr SwitchCall kFloats = {DataType::float32, Reduction::sum, 3001, true};
+  constexpr SwitchCall kIntegers = {DataType::int32, Reduction::sum, 3001, true};
+  const auto work = [&](const Member& member) -> std::string {
+    const bool adds = has_multicast(member.own);
+    const std::string floats = run_call(member, kFloats, "switch_staged");
+    const std::string integers = run_call(member, kIntegers, "switch_staged");
+    return (floats == "right") == adds && integers == "ran one_shot" ? "right" : floats + ", " + integers;
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+  EXPECT_EQ(run_ranks(3, "none", work).substr(0, 5), "right");
 }
 
 // 1e8 + 1 - 1e8 is 0 in the order of ranks, and 1 in another one. All ranks have the same bits in any case. ctest runs

@@ -18,11 +18,13 @@ std::string source_of(std::string_view variable) {
 }
 
 // Reason why a communicator ignores the forced algorithm; empty: it does not.
-std::string against(const Problem& problem) {
+std::string against(const Query& query) {
+  const Problem& problem = query.problem;
   const Algorithm* algorithm = find(problem.collective, config().algorithm);
   if (algorithm == nullptr) return std::string(name(problem.collective)) + " has no algorithm of this name";
-  if (config().algorithm_is_from_nccl && !algorithm->supports(problem))
-    return "it does not support " + describe(problem);
+  if (!config().algorithm_is_from_nccl) return {};
+  if (!algorithm->supports(problem)) return "it does not support " + describe(problem);
+  if (algorithm->name() == kSwitchStaged && !query.switches_add) return "no switches add the elements of the call";
   return {};
 }
 
@@ -45,7 +47,7 @@ Status apply_environment(const Query& query, ForcedNames& names, std::string& wo
   const Config& from = config();
   if (names.algorithm.empty() && !from.algorithm.empty()) {
     TUTTI_CHECK_OK(check_algorithm("TUTTI_ALGORITHM", from.algorithm));
-    const std::string why = against(query.problem);
+    const std::string why = against(query);
     add_sentence(words, source_of("TUTTI_ALGORITHM") + " forces " + from.algorithm +
                             (why.empty() ? "" : ", without effect here: " + why) + ".");
     if (why.empty()) names.algorithm = from.algorithm;

@@ -48,7 +48,7 @@ Result<Query> HostCallPreparer::query_for(const Call& call, const CommunicatorOp
   const RankMapping& rank_mapping = plans_.rank_mapping_for(problem, options.algorithm);
   if (applies(rank_mapping, problem)) problem.groups = rank_mapping.groups;
   // A forced algorithm applies to the collectives that have it. Its name was checked when the options were set.
-  const std::string_view named = forced_algorithm(options, problem);
+  const std::string_view named = forced_algorithm(options, problem, false);
   if (membership_.spans_hosts && !options.protocol.empty() && options.protocol != "Simple") {
     const std::string why = "protocol '" + options.protocol + "' is for ranks of one host";
     if (!options.protocol_is_from_nccl) return unsupported(why + ": use Simple, or leave the protocol unset");

@@ -116,11 +116,16 @@ Machine machine_of_gpus(const Hosts& hosts) {
   return machine;
 }
 
-std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem) {
+std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem, bool switches_add) {
   const Algorithm* algorithm = find(problem.collective, options.algorithm);
   if (algorithm == nullptr) return {};
-  if (!options.algorithm_is_from_nccl || algorithm->supports(problem)) return options.algorithm;
-  warn_about_nccl_variable("NCCL_ALGO", options.algorithm + " does not support " + describe(problem));
+  if (!options.algorithm_is_from_nccl) return options.algorithm;
+  if (!algorithm->supports(problem)) {
+    warn_about_nccl_variable("NCCL_ALGO", options.algorithm + " does not support " + describe(problem));
+    return {};
+  }
+  if (options.algorithm != kSwitchStaged || switches_add) return options.algorithm;
+  warn_about_nccl_variable("NCCL_ALGO", "NVLS needs GPUs of one host whose switches add the elements of the call");
   return {};
 }
 
