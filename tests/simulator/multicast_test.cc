@@ -164,6 +164,28 @@ TEST(Multicast, CopiesInputAndOutput_InChannels) {
   EXPECT_NEAR(simulated(network, costs, kAllGather, in_chunks(4e6, 1e4), by_switches()).time_us, us / 2, 30);
 }
 
+// A chunk is a copy to scratch, a sum by switches, and a copy from scratch. Chunks overlap.
+TEST(Multicast, SumsInScratch_BesideCopies) {
+  constexpr Wanted kStaged = {Collective::all_reduce, "switch_staged"};
+  constexpr double kChannelRate = 10, kBytes = 400 * 6.4e6;
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = switch_costs();
+  costs.joins_copies = true;
+  Call call = in_chunks(kBytes, 2 * 6.4e6);  // Contributions and results.
+  call.loop.skew = 1;
+  const auto run = [&] { return simulated(network, costs, kStaged, call, by_switches()); };
+  const Outcome by_links = run();
+  EXPECT_NEAR(by_links.data_bytes, 5 * kBytes, 1) << "(n + 1) / n per rank";
+  EXPECT_EQ(by_links.chunks, 400U);
+  const double links_us = kBytes * 1.25 / 100 * 1e-3;
+  EXPECT_NEAR(by_links.time_us, links_us, 0.03 * links_us);
+  costs.multicast_base_us = 1000;
+  EXPECT_NEAR(run().time_us, by_links.time_us, 1e-6) << "NCCL's start is not Tutti's";
+  costs.channel_gbytes_per_s.fill(kChannelRate);
+  const double copies_us = kBytes * 2.25 / kChannelRate * 1e-3;  // Two copies, and a quarter loaded and stored.
+  EXPECT_NEAR(run().time_us, copies_us, 0.03 * copies_us);
+}
+
 std::string refused(const Cluster& cluster, const Costs& costs, const Wanted& wanted) {
   const Network network = network_of(cluster);
   const Problem problem = problem_on(network, wanted.collective);

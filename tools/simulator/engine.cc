@@ -223,8 +223,9 @@ class Engine {
     const auto [in, out, mapped, sent] = ends_of(program_, step);
     const double whole = step.units * request_.unit_bytes / request_.parts;
     const double bytes = whole * request_.compressed_part;
-    if (by_switches(step)) return perform_by_switches(rank, step, chain, bytes * (in + out));
-    if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(in, out));
+    if (by_switches(step) && !program_.in_scratch) return perform_by_switches(rank, step, chain, bytes * (in + out));
+    const std::uint32_t loads = step.gathered ? 1 : in, stores = step.spread ? 1 : out;
+    if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(loads, stores));
     const double copied = bytes * std::max({in, out, 1U});
     const double folded = step.folds ? bytes * in : 0;
     double end = timeline_.now + timeline_.jittered(step_us_ + message_us_ * (in + out) + copied * us_per_byte_ +
@@ -273,15 +274,18 @@ class Engine {
                 .free = free,
                 .end = free,
                 .read = chain};
-    const End* const ends = program_.ends.data() + step.first;
-    for (std::uint32_t i = 0; i < step.sources; ++i) {
-      if (ends[i].kind() == EndKind::read)
-        await_read(slice, chain, ends[i], lanes_.transfer(ends[i].lane(), slice.bytes));
-      else if (state.slice == 0) lanes_.take(ends[i], free);
+    const std::span<const End> sources(program_.ends.data() + step.first, step.sources);
+    const std::span<const End> targets(sources.data() + sources.size(), step.targets);
+    const double sum_us = step.gathered ? lanes_.gather(sources, slice.bytes) : 0;
+    for (const End source : sources) {
+      if (source.kind() == EndKind::read)
+        await_read(slice, chain, source, step.gathered ? sum_us : lanes_.transfer(source.lane(), slice.bytes));
+      else if (state.slice == 0) lanes_.take(source, free);
     }
-    for (std::uint32_t i = step.sources; i < std::uint32_t{step.sources} + step.targets; ++i)
-      if (ends[i].kind() == EndKind::write)
-        state.stored_us = std::max({state.stored_us, slice.end, lanes_.transfer(ends[i].lane(), slice.bytes)});
+    if (step.spread) state.stored_us = std::max({state.stored_us, slice.end, lanes_.spread(targets, slice.bytes)});
+    for (const End target : targets)
+      if (target.kind() == EndKind::write && !step.spread)
+        state.stored_us = std::max({state.stored_us, slice.end, lanes_.transfer(target.lane(), slice.bytes)});
     return leave_slice(rank, step, slice, chain);
   }
 

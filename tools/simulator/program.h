@@ -75,8 +75,9 @@ struct Program {
   std::vector<std::uint32_t>
       stages;  // Steps of stage s of class c: from stages[c * (stage_count + 1) + s] to the next.
   std::uint32_t stage_count = 1;
-  std::uint32_t units = 1;    // Units per block.
-  std::uint32_t longest = 0;  // Units of the longest operand, which determines chunks; 0: there are no lanes.
+  std::uint32_t units = 1;  // Units per block.
+  // Units of the longest operand, or of scratch that switches access, which determines chunks; 0: there are no lanes.
+  std::uint32_t longest = 0;
   std::vector<LaneLinks> lanes;
   std::vector<std::uint32_t> sharers;  // [resource]: number of images of a representative that use it; 0: unused.
   std::uint64_t messages = 0;          // Messages with data of all simulated ranks, for one chunk.
@@ -84,6 +85,9 @@ struct Program {
   bool fused = false;
   bool sliceable = true;   // All data moves through lanes, so steps and messages can be divided into parts.
   bool multicast = false;  // ProgramLimits::multicast.
+  // Switches access scratch, copies to and from it are steps, and chunks are as long as the scratch of a channel.
+  // Otherwise steps by switches include the copies, as in NCCL.
+  bool in_scratch = false;
 
   Rank classes() const { return symmetry.classes(); }
 };

@@ -48,6 +48,8 @@ bool CallModel::spans_network() const {
 
 bool CallModel::on_nvlinks() const { return on_devices_ && network().cluster().hosts == 1 && network().switched(); }
 
+bool CallModel::switches_add() const { return on_nvlinks() && costs_.multicast > 0; }
+
 std::uint32_t CallModel::lane_channels() const {
   const Rank near = network().ranks_per_host() * network().hosts_per_nvlink_domain();
   return budget_for({.local = near - 1, .remote = network().ranks() - near}).channels;
@@ -64,6 +66,7 @@ Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, con
   const bool knows_hosts = requires_hosts(algorithm, problem.collective);
   const simulator::Network& network = knows_hosts ? networks_.own : networks_.spread;
   limits.orders = orders_of(network, rings_, algorithm.name());
+  limits.program.multicast = algorithm.name() == kSwitchStaged && switches_add();
   return simulator::Simulation::make(network, costs_, algorithm, problem, limits);
 }
 
@@ -78,6 +81,7 @@ Query CallModel::query_of(const Problem& problem, double bytes) const {
   query.on_nvlinks = on_nvlinks();
   query.lane_channels = lane_channels();
   query.ring = ring();
+  query.switches_add = switches_add();
   return query;
 }
 

@@ -33,6 +33,7 @@ class CallModel {
   bool only_rings() const { return rings_.only_rings; }
   // True if NVLinks connect each pair of ranks of one host.
   bool on_nvlinks() const;
+  bool switches_add() const;  // GPUs of one host with switches that add and multicast.
   // Maximum channels with lanes of a communicator of these ranks on GPUs.
   std::uint32_t lane_channels() const;
   // Staging ring of such a communicator.
