@@ -241,6 +241,14 @@ constexpr std::array kEntries = {
          "have no effect, and NVSwitches do not add) (must match on all ranks)"},
         "0 or 1",
         [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
+    ConfigEntry{{"TUTTI_NVLS", "NCCL_NVLS_ENABLE", "1", "algorithms and autotuning",
+                 "sums by the NVSwitches between GPUs of a host: 1 (where they add the type of the elements; NCCL's 2 "
+                 "means the "
+                 "same) or 0 on any rank (never)"},
+                "0, 1 or 2",
+                [](Config& config, const std::string& text) {
+                  return parse_word(text, {{"0", false}, {"1", true}, {"2", true}}, config.nvls);
+                }},
     ConfigEntry{{"TUTTI_WAIT", nullptr, "auto", "waiting",
                  "waits for peers on host memory: auto (spin or yield briefly, then sleep), spin or sleep"},
                 "auto, spin or sleep",

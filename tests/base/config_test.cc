@@ -264,6 +264,13 @@ TEST(Config, ParsesNcclAlgorithmAndProtocol) {
   EXPECT_EQ(read({{"TUTTI_ALGORITHM", "two_shot"}, {"NCCL_ALGO", "Ring"}}).config.algorithm, "two_shot");
 }
 
+TEST(Config, AcceptsNcclsSwitchForSums) {
+  EXPECT_TRUE(read({}).config.nvls);
+  EXPECT_TRUE(read({{"NCCL_NVLS_ENABLE", "2"}}).config.nvls);
+  EXPECT_FALSE(read({{"NCCL_NVLS_ENABLE", "0"}}).config.nvls);
+  EXPECT_TRUE(read({{"NCCL_NVLS_ENABLE", "0"}, {"TUTTI_NVLS", "1"}}).config.nvls);
+}
+
 TEST(Config, RecordsWhetherNcclNameForces) {
   const Config nccls = read({{"NCCL_ALGO", "Ring"}, {"NCCL_PROTO", "LL"}}).config;
   EXPECT_TRUE(nccls.algorithm_is_from_nccl && nccls.protocol_is_from_nccl);

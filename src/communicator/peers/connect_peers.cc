@@ -41,7 +41,7 @@ struct PeerSet::PeerInfo {
   ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
   Rank driver = 0;                                         // First of the ranks that its thread drives.
   LaneLimit lanes = LaneLimit::large;                      // small: its process has large lanes on the device already.
-  std::uint32_t multicast = 0;                             // 1: its device has multicast objects.
+  std::uint32_t multicast = 0;                             // 1: its device has multicast objects, and uses them.
 
   bool is_here() const { return process == number_of_process(); }
   // True if the two ranks use their device in time slices.
@@ -84,7 +84,7 @@ PeerSet::PeerInfo PeerSet::describe_self() {
   if (RankDeviceMemory::has_large_lanes(info.device)) info.lanes = LaneLimit::small;
   info.thread_blocks = own_memory().device().traits().thread_blocks;
   info.sharing = own_memory().device().traits().sharing;
-  info.multicast = own_memory().device().traits().multicast ? 1 : 0;
+  info.multicast = config().nvls && own_memory().device().traits().multicast ? 1 : 0;
   return info;
 }
 
