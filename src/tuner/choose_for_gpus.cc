@@ -18,6 +18,8 @@ constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cos
 // Sizes at which two_shot_staged is predicted to beat two_shot and two_shot_mapped, for 8 GPUs with NVLink.
 constexpr std::uint64_t kMinStagedBytes = 640 * kKiB;
 constexpr std::uint64_t kMaxStagedBytes = 4096 * kKiB;
+// From kMinStagedBytes on, switch_staged is predicted to beat all others for so many ranks.
+constexpr Rank kMinSwitchRanks = 6;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 // Positions of the staging ring from which three stages run with the earliest one first.
 constexpr std::uint32_t kPositionsAhead = 3;
@@ -79,15 +81,16 @@ bool prefers_ll(const Query& query, std::string_view algorithm) {
          query.block_bytes <= std::min(max_ll_bytes(query, algorithm), kMaxLlBesideMappedBytes);
 }
 
-// True if two_shot_staged is predicted to be the fastest.
-bool prefers_ring(const Query& query) {
+// Algorithm that is predicted to be the fastest, if it uses the staging ring; else "".
+std::string_view on_ring(const Query& query) {
   const Rank ranks = query.problem.ranks;
-  if (query.ring.channels == 0 || !query.protocol.empty() || ranks <= 2 || ranks > kFewRanks) return false;
-  if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return false;
+  if (query.ring.channels == 0 || !query.protocol.empty() || ranks <= 2 || ranks > kFewRanks) return "";
+  if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return "";
+  if (query.switches_add && ranks >= kMinSwitchRanks && query.block_bytes >= kMinStagedBytes) return kSwitchStaged;
   // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring.
   const bool few_lanes =
       5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, query.ring.channels);
-  return query.block_bytes <= kMaxStagedBytes || (few_lanes && !query.mapped);
+  return query.block_bytes <= kMaxStagedBytes || (few_lanes && !query.mapped) ? "two_shot_staged" : "";
 }
 
 std::string_view all_reduce(const Query& query) {
@@ -97,7 +100,8 @@ std::string_view all_reduce(const Query& query) {
   if (query.network && ranks <= kFewRanks) return one_round_is_faster(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
-  if (prefers_ring(query)) return "two_shot_staged";
+  const std::string_view staged = on_ring(query);
+  if (!staged.empty()) return staged;
   return query.mapped && !prefers_ll(query, "two_shot") ? "two_shot_mapped" : "two_shot";
 }
 

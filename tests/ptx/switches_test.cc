@@ -185,6 +185,22 @@ TEST(Switches, AddForNcclsVariable_WhereTheyCan) {
   EXPECT_EQ(run_ranks(3, "none", work).substr(0, 5), "right");
 }
 
+// The tuner's choice for large sums of floats, also between six ranks. Other sums keep to their algorithms. ctest runs
+// this test with NCCL_NVLS_ENABLE=0, too.
+TEST(Switches, AreUsedByDefault_UnlessDisabled) {
+  const auto work = [&](const Member& member) -> std::string {
+    if (has_multicast(member.own) != config().nvls) return "wrong multicast object";
+    const char* const floats = config().nvls ? "switch_staged" : "two_shot_staged";
+    for (const auto& [type, ran] : {std::pair{DataType::float32, floats}, {DataType::int32, "two_shot_staged"}}) {
+      const std::string result = run_call(member, {type, Reduction::sum, 164'000}, "");
+      if (result != "right") return result;
+      if (member.own[0].last_run().algorithm != ran) return "ran " + std::string(member.own[0].last_run().algorithm);
+    }
+    return "right";
+  };
+  EXPECT_EQ(run_ranks(6, "all", work), "right");
+}
+
 // 1e8 + 1 - 1e8 is 0 in the order of ranks, and 1 in another one. All ranks have the same bits in any case. ctest runs
 // this test with TUTTI_DETERMINISTIC=1, too.
 TEST(Switches, AddInAnyOrder_UnlessDeterministic) {

@@ -85,13 +85,14 @@ class Compare(unittest.TestCase):
         self.assertEqual(chosen[8], ("one_shot", "LL", 1))
         self.assertEqual(chosen[32 * KIB], ("one_shot", "LL", 8))
         self.assertEqual(chosen[64 * KIB], ("two_shot", "LL", 16))
-        self.assertEqual(chosen[MIB], ("two_shot_staged", "Simple", 24))
-        self.assertEqual(chosen[4 * MIB], ("two_shot_staged", "Simple", 24))
-        self.assertEqual(chosen[8 * MIB], ("two_shot", "Simple", 24))
-        self.assertEqual(chosen[256 * MIB], ("two_shot", "Simple", 24))
+        self.assertEqual(chosen[512 * KIB], ("two_shot", "LL", 24))
+        self.assertEqual(chosen[MIB], ("switch_staged", "Simple", 24))
+        self.assertEqual(chosen[256 * MIB], ("switch_staged", "Simple", 24))
         self.assertEqual(compared("dgx-h100", "256K", "--mapped")[256 * KIB]["protocol"], "LL")
         mapped = compared("dgx-h100", "256M", "--mapped")[256 * MIB]
-        self.assertEqual((mapped["algorithm"], mapped["channels"]), ("two_shot_mapped", 64))
+        self.assertEqual((mapped["algorithm"], mapped["channels"]), ("switch_staged", 24))
+        old = compared("dgx-a100", "256M")[256 * MIB]
+        self.assertEqual((old["algorithm"], old["channels"]), ("two_shot", 24), "no multicast")
 
     def test_ratio_compares_bandwidths(self):
         for row in compared().values():
@@ -138,12 +139,14 @@ class Page(unittest.TestCase):
         self.assertEqual(len(rows), 4)
         for row in rows:
             size = self.size_of(row["size"])
-            few = run("simulate", "--topology", "dgx-h100", "--launch", "graph", "--algorithm", "two_shot", "--protocol",
-                      "Simple", "--channels", "3", "--bytes", str(size))["sizes"][0]["runs"][0]
+            lanes = ("simulate", "--topology", "dgx-h100", "--launch", "graph", "--algorithm", "two_shot", "--protocol", "Simple",
+                     "--bytes", str(size))
+            few, all_lanes = (run(*lanes, *more)["sizes"][0]["runs"][0] for more in (("--channels", "3"), ()))
             nccl = private[size]["nccl"]
             self.assertEqual(row["NCCL"], f"{nccl['bus_bw']:.0f}" + ("" if nccl["source"] else " m"), size)
             self.assertEqual(row["three channels"], f"{few['bus_bw']:.0f}", size)
-            self.assertEqual(row["24 channels (now)"], f"{private[size]['bus_bw']:.0f}", size)
+            self.assertEqual(row["lanes"], f"{all_lanes['bus_bw']:.0f}", size)
+            self.assertEqual(row["now"], f"{private[size]['bus_bw']:.0f}", size)
             self.assertEqual(row["windows now"], f"{mapped[size]['bus_bw']:.0f}", size)
 
     def test_latencies_match(self):
@@ -171,7 +174,7 @@ class Page(unittest.TestCase):
         for line in done.stdout.splitlines():
             if found := re.match(r"(\d+ [KMG]?i?B) +([\d. ]+)$", line):
                 figures[found[1]] = figures.get(found[1], []) + found[2].split()
-        columns = ("and warp roles", "staged two-shot", "staged NVLS, 32 blocks", "24 blocks, 2 pieces each", "NVLS in place")
+        columns = ("lanes with warp roles", "staged two-shot", "staged NVLS, 32 blocks", "24 blocks, 2 pieces each", "NVLS in place")
         for row in self.rows_of("Bus bandwidth in GB/s."):
             said = [figure for column in columns for figure in row[column].split("-")]
             self.assertEqual(said, figures[row["size"]], row["size"])

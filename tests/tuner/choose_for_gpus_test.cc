@@ -188,7 +188,7 @@ TEST(Candidates, IncludeSwitches_WhereTheyAdd) {
   for (const bool add : {false, true}) {
     query.switches_add = add;
     query.algorithm = "";
-    EXPECT_FALSE(choose(query).value().by_switches) << "by default, lanes are predicted to be faster";
+    EXPECT_EQ(choose(query).value().by_switches, add);
     query.algorithm = kSwitchStaged;
     const Choice choice = choose(query).value();
     EXPECT_EQ(choice.algorithm, kSwitchStaged);
@@ -196,6 +196,32 @@ TEST(Candidates, IncludeSwitches_WhereTheyAdd) {
     EXPECT_EQ(choice.by_switches, add);
     EXPECT_EQ(ruled_out(query, algorithm, Protocol::simple), "");
   }
+}
+
+// Six or more ranks gain, from the size at which LL ends.
+TEST(ChooseForGpus, ChoosesSwitches_WhereTheyArePredictedToBeFaster) {
+  const Query large = [] {
+    Query query = query_on(Collective::all_reduce, 64 << 20);
+    query.ring = {.channels = 24, .positions = 4};
+    query.on_nvlinks = query.switches_add = true;
+    return query;
+  }();
+  const auto with = [&](auto change) {
+    Query query = large;
+    change(query);
+    return chosen(query);
+  };
+  EXPECT_EQ(chosen(large), kSwitchStaged);
+  EXPECT_EQ(with([](Query& query) { query.block_bytes = 640 << 10; }), kSwitchStaged);
+  EXPECT_EQ(with([](Query& query) { query.block_bytes = (640 << 10) - 1; }), "two_shot");
+  EXPECT_EQ(with([](Query& query) { query.mapped = true; }), kSwitchStaged);
+  EXPECT_EQ(with([](Query& query) { query.problem.ranks = 6; }), kSwitchStaged);
+  EXPECT_EQ(with([](Query& query) { query.problem.ranks = 5; }), "two_shot");
+  EXPECT_EQ(with([](Query& query) { query.problem.ranks = 9; }), "two_shot");
+  EXPECT_EQ(with([](Query& query) { query.switches_add = false; }), "two_shot");
+  EXPECT_EQ(with([](Query& query) { query.ring = {}; }), "two_shot");
+  EXPECT_EQ(with([](Query& query) { query.algorithm = "two_shot"; }), "two_shot");
+  EXPECT_EQ(with([](Query& query) { query.compression = CompressionFormat::int8; }), "two_shot");
 }
 
 TEST(Candidates, ExcludeStaging_OnHostMemory) {
