@@ -409,7 +409,7 @@ TUTTI_API tutti_status tutti_group_end(void);
  *   Use: in place of the outermost tutti_group_end. No communication; does not block.
  *   Model: idle machines; different communicators run in parallel. `tutti explain` shows predictions.
  *   Errors: tutti_unsupported for send, recv, all_to_all_v and unsuitable forced algorithms; tutti_invalid_usage
- *     unless exactly one group is open. A rejected call of the group is reported; no communicator fails. */
+ *     unless exactly one group is open and ends no communicator. Reports rejected calls. Communicators stay usable. */
 TUTTI_API tutti_status tutti_group_simulate_end(double* time_us);
 
 /* ---- Messages with tags ------------------------------------------------------------------------------------------ */

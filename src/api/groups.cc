@@ -383,6 +383,11 @@ tutti_status tutti_group_simulate_end(double* time_us) {
     tutti::group_depth = 0;
     tutti::Group group = tutti::take_group();
     if (!group.failure.ok()) return std::move(group.failure);
+    if (!group.endings.empty()) {
+      return tutti::invalid_usage(
+          "the group ends communicators: use tutti_group_end. This group is over; it ran no call and ended no "
+          "communicator");
+    }
     *time_us = TUTTI_TRY(tutti::predict_all(group));
     return {};
   });

@@ -34,19 +34,32 @@ TEST_F(GroupTest, SimulationRunsNothing) {
   EXPECT_EQ(all_reduce(5), tutti_ok);
   EXPECT_EQ(all_reduce(7, stream), tutti_ok);
   EXPECT_EQ(tutti_all_reduce(memory_, memory_, 9, tutti_float32, tutti_sum, other, nullptr), tutti_ok);
-  EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
-  EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
   double time_us = -1;
   EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_ok);
   EXPECT_EQ(time_us, 12) << "one after the other, beside the other communicator's";
   EXPECT_EQ(tutti_group_end(), tutti_invalid_usage) << "the group is over";
   EXPECT_EQ(tutti_stream_synchronize(stream), tutti_ok);
   EXPECT_TRUE(fake_->calls.empty());
-  EXPECT_EQ(all_reduce(1), tutti_ok) << "it was not finalized";
-  EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, other, nullptr), tutti_ok);
-  EXPECT_EQ(other_fake->calls.size(), 1U);
+  EXPECT_TRUE(other_fake->calls.empty());
   EXPECT_EQ(tutti_stream_destroy(stream), tutti_ok);
   EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
+}
+
+TEST_F(GroupTest, SimulationRejectsEndOfCommunicators) {
+  tutti_status (*const ends[])(tutti_comm) = {tutti_comm_finalize, tutti_comm_destroy, tutti_comm_leave};
+  for (const auto end : ends) {
+    tutti_group_start();
+    EXPECT_EQ(all_reduce(1), tutti_ok);
+    EXPECT_EQ(end(comm_), tutti_ok);
+    double time_us = -1;
+    EXPECT_EQ(tutti_group_simulate_end(&time_us), tutti_invalid_usage);
+    EXPECT_NE(last_error().find("use tutti_group_end"), std::string::npos) << last_error();
+    EXPECT_EQ(time_us, -1);
+    EXPECT_EQ(tutti_group_end(), tutti_invalid_usage) << "the group is over";
+    EXPECT_TRUE(fake_->calls.empty());
+    EXPECT_EQ(all_reduce(1), tutti_ok) << "the communicator was not ended";
+    fake_->calls.clear();
+  }
 }
 
 TEST_F(GroupTest, SimulationCoversWholeGroup) {
