@@ -195,7 +195,8 @@ const char* tutti_last_error(tutti_comm comm) {
     std::string& kept = handle.shared->failure;
     tutti::Communicator* communicator = handle.shared->communicator.get();
     if (kept.empty() && communicator != nullptr) kept = communicator->failure().message();
-    if (!kept.empty()) handle.shared->reported = true;
+    if (kept.empty()) return;  // A later failure changes the member.
+    handle.shared->reported = true;
     text = kept.c_str();
   };
   guarded("tutti_last_error", [&]() -> Status {

@@ -126,6 +126,16 @@ TEST_F(CommHandleTest, ReportsErrorOfCommunicator) {
   EXPECT_EQ(last_error(), "tutti_all_reduce: as the test wants it");
 }
 
+TEST_F(CommHandleTest, KeepsErrorTextUntilDestroyed) {
+  const char* none = tutti_last_error(comm_);
+  EXPECT_STREQ(none, "");
+  EXPECT_EQ(tutti_comm_abort(comm_), tutti_ok);
+  const char* text = tutti_last_error(comm_);
+  EXPECT_STREQ(text, "rank 1 aborted the communicator");
+  EXPECT_EQ(tutti_last_error(comm_), text);
+  EXPECT_STREQ(none, "");
+}
+
 TEST_F(CommHandleTest, RejectsCalls_AfterFinalize) {
   EXPECT_EQ(tutti_comm_finalize(comm_), tutti_ok);
   EXPECT_EQ(all_reduce(1), tutti_invalid_usage);
