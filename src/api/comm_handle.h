@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,9 @@ inline constexpr tutti_reduction kFirstPreMulSum = 256;
 
 // Shared by the handles of one communicator and by its pending work in streams.
 struct SharedComm {
+  // Waits until no other thread asks for the failure.
+  ~SharedComm() { const std::lock_guard unused(in_use); }
+
   std::unique_ptr<Communicator> communicator;  // Null while the ranks join.
   std::uint32_t abort = 0;                     // Nonzero: stop joining.
   // Batches in streams that are not complete. While nonzero, all other calls take a ticket too. At least 1 on a device.
@@ -41,6 +45,8 @@ struct SharedComm {
   std::vector<Residual> residuals;
   std::vector<tutti_comm> views;
   std::string launcher;
+  std::shared_mutex in_use;            // Held shared by threads that ask for the failure.
+  std::mutex telling;                  // Guards `failure`.
   std::string failure;                 // Text of tutti_last_error; constant once set.
   std::atomic<bool> reported = false;  // The caller has received the communicator's failure.
 };

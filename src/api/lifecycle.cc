@@ -1,6 +1,9 @@
 // End of communicators, and reports of their failures.
 #include "src/api/lifecycle.h"
 
+#include <mutex>
+#include <shared_mutex>
+
 #include "src/api/call_entry.h"
 #include "src/api/ticket.h"
 #include "src/base/atomic.h"
@@ -105,6 +108,32 @@ Status end(const Ending& ending) {
   return in_group() ? end_with_group(ending) : end_all({ending});
 }
 
+// Runs question(shared, communicator) while the communicator is not destroyed; `communicator` is null while the ranks
+// join. Any thread may call it. `question` may wait for a peer: only the end of this communicator waits for it.
+template <typename Question>
+Status ask(tutti_comm comm, Question&& question) {
+  std::shared_lock<std::shared_mutex> in_use;
+  SharedComm* shared = nullptr;
+  Communicator* communicator = nullptr;
+  const auto enter = [&](const CommHandle& handle) {
+    shared = handle.shared.get();
+    communicator = shared->communicator.get();
+    in_use = std::shared_lock(shared->in_use);
+  };
+  if (!CommHandles::instance().visit(comm, enter)) return no_communicator(comm);
+  question(*shared, communicator);
+  return {};
+}
+
+// Returns why the communicator failed, or "". The text is valid until the communicator is destroyed.
+const char* text_of_failure(SharedComm& shared, Communicator* communicator) {
+  const std::lock_guard lock(shared.telling);
+  if (shared.failure.empty() && communicator != nullptr) shared.failure = communicator->failure().message();
+  if (shared.failure.empty()) return "";  // A later failure changes the member.
+  shared.reported = true;
+  return shared.failure.c_str();
+}
+
 }  // namespace
 
 Status end_all(const std::vector<Ending>& endings) {
@@ -177,30 +206,22 @@ tutti_status tutti_comm_abort(tutti_comm comm) {
 tutti_status tutti_comm_async_error(tutti_comm comm, tutti_status* error) {
   return guarded("tutti_comm_async_error", [&]() -> Status {
     if (error == nullptr) return tutti::invalid_argument("error is null: pass a pointer to a tutti_status");
-    const auto ask = [&](tutti::CommHandle& handle) {
-      tutti::Communicator* communicator = handle.shared->communicator.get();
+    return tutti::ask(comm, [&](tutti::SharedComm& shared, tutti::Communicator* communicator) {
       *error = tutti_in_progress;
       if (communicator == nullptr) return;
       *error = static_cast<tutti_status>(communicator->failure().code());
-      if (*error != tutti_ok) handle.shared->reported = true;
-    };
-    return CommHandles::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm);
+      if (*error != tutti_ok) shared.reported = true;
+    });
   });
 }
 
 const char* tutti_last_error(tutti_comm comm) {
-  const char* text = "";
   if (comm == nullptr) return tutti::last_error_of_thread();
-  const auto ask = [&](tutti::CommHandle& handle) {
-    std::string& kept = handle.shared->failure;
-    tutti::Communicator* communicator = handle.shared->communicator.get();
-    if (kept.empty() && communicator != nullptr) kept = communicator->failure().message();
-    if (kept.empty()) return;  // A later failure changes the member.
-    handle.shared->reported = true;
-    text = kept.c_str();
-  };
-  guarded("tutti_last_error", [&]() -> Status {
-    return CommHandles::instance().visit(comm, ask) ? Status() : tutti::no_communicator(comm);
+  const char* text = "";
+  guarded("tutti_last_error", [&] {
+    return tutti::ask(comm, [&](tutti::SharedComm& shared, tutti::Communicator* communicator) {
+      text = tutti::text_of_failure(shared, communicator);
+    });
   });
   return text;
 }

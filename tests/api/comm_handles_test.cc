@@ -2,9 +2,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/api/fake_backend.h"
@@ -134,6 +137,50 @@ TEST_F(CommHandleTest, KeepsErrorTextUntilDestroyed) {
   EXPECT_STREQ(text, "rank 1 aborted the communicator");
   EXPECT_EQ(tutti_last_error(comm_), text);
   EXPECT_STREQ(none, "");
+}
+
+// On a GPU, the backend may wait for a record of a peer before it can explain a failure.
+TEST_F(CommHandleTest, QuestionsDoNotBlockOtherCommunicators) {
+  const std::function<void()> questions[] = {[&] { tutti_last_error(comm_); },
+                                             [&] {
+                                               tutti_status error;
+                                               tutti_comm_async_error(comm_, &error);
+                                             }};
+  for (const auto& ask : questions) {
+    fake_->asked = fake_->answered = false;
+    std::promise<void> may_answer;
+    fake_->before_answer = may_answer.get_future().share();
+    std::thread asking(ask);
+    fake_->asked.wait(false);
+    auto others = std::async(std::launch::async, [] {
+      FakeBackend* fake = nullptr;
+      const tutti_comm other = insert_fake(fake);
+      EXPECT_EQ(tutti_comm_abort(other), tutti_ok);
+      EXPECT_STREQ(tutti_last_error(other), "rank 1 aborted the communicator");
+      EXPECT_EQ(tutti_comm_destroy(other), tutti_ok);
+    });
+    auto abort = std::async(std::launch::async, [&] { return tutti_comm_abort(comm_); });
+    EXPECT_EQ(others.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+    EXPECT_EQ(abort.wait_for(std::chrono::seconds(30)), std::future_status::ready);
+    may_answer.set_value();
+    asking.join();
+    EXPECT_EQ(abort.get(), tutti_ok);
+  }
+}
+
+TEST_F(CommHandleTest, DestroyWaitsForQuestionOfOtherThread) {
+  std::promise<void> may_answer;
+  fake_->before_answer = may_answer.get_future().share();
+  std::thread asking([&] { EXPECT_STREQ(tutti_last_error(comm_), ""); });
+  fake_->asked.wait(false);
+  std::thread destroying([&] { EXPECT_EQ(tutti_comm_destroy(comm_), tutti_ok); });
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  const auto is_valid = [&] { return CommHandles::instance().find(comm_) != nullptr; };
+  while (is_valid() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+  EXPECT_FALSE(is_valid()) << "destroy holds the table while it waits";
+  may_answer.set_value();
+  asking.join();
+  destroying.join();
 }
 
 TEST_F(CommHandleTest, RejectsCalls_AfterFinalize) {

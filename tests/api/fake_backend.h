@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ namespace tutti::test {
 class FakeBackend final : public BlockingBackend {
  public:
   explicit FakeBackend(const Board& board) : board_(board) {}
+  ~FakeBackend() override { EXPECT_EQ(asked, answered) << "destroyed while another thread is in failure()"; }
 
   Status run(const Call& call, const CommunicatorOptions& options) override {
     held.wait(true);
@@ -34,6 +36,11 @@ class FakeBackend final : public BlockingBackend {
   LastRun last_run() const override { return {}; }
   CompressionStatistics compression_statistics() const override { return {}; }
   Status failure() override {
+    if (!asked.exchange(true)) {
+      asked.notify_all();
+      if (before_answer.valid()) before_answer.wait();
+      answered = true;
+    }
     if (aborted) return aborted_error("aborted by the test");
     return board_.failed() ? board_.failure(1) : Status();
   }
@@ -45,7 +52,10 @@ class FakeBackend final : public BlockingBackend {
   std::string last_algorithm;
   Code answer = Code::ok;
   std::atomic<bool> aborted = false;
-  std::atomic<bool> held = false;  // Calls block until release().
+  std::atomic<bool> held = false;          // Calls block until release().
+  std::shared_future<void> before_answer;  // If valid, the first failure() waits for it.
+  std::atomic<bool> asked = false;         // The first failure() has begun.
+  std::atomic<bool> answered = false;      // The first failure() has ended.
 
   void release() {
     held = false;
