@@ -1,73 +1,25 @@
 // Pre-multiplied sums. Each has a scalar of the caller's type and a number.
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <bit>
-#include <cmath>
+#include <cstddef>
 #include <cstring>
 
 #include "src/api/call_entry.h"
 #include "src/api/comm_handle.h"
 #include "src/api/errors.h"
+#include "src/base/factor.h"
 
 namespace tutti {
 namespace {
 
-struct Format {  // Format of a small binary float.
-  std::uint32_t exponent_bits, mantissa_bits;
-  bool has_infinity;
-};
-
-double decode(std::uint32_t bits, const Format& format) {
-  const std::uint32_t exponent_ones = (1U << format.exponent_bits) - 1;
-  const std::uint32_t mantissa = bits & ((1U << format.mantissa_bits) - 1);
-  const std::uint32_t exponent = bits >> format.mantissa_bits & exponent_ones;
-  const double sign = bits >> (format.exponent_bits + format.mantissa_bits) & 1 ? -1 : 1;
-  const int bias = static_cast<int>(exponent_ones / 2);
-  const int scale = static_cast<int>(format.mantissa_bits);
-  const std::uint32_t all_ones = (1U << format.mantissa_bits) - 1;
-  if (format.has_infinity && exponent == exponent_ones) return mantissa == 0 ? sign * HUGE_VAL : std::nan("");
-  if (!format.has_infinity && exponent == exponent_ones && mantissa == all_ones) return std::nan("");
-  if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias - scale);
-  return sign * std::ldexp((1U << format.mantissa_bits) + mantissa, static_cast<int>(exponent) - bias - scale);
-}
-
-template <typename T>
-T read(const void* memory) {
-  T value;
-  std::memcpy(&value, memory, sizeof value);
-  return value;
-}
-
-template <typename T>
-void set_complex(PreMulSum& made, const void* scalar) {
-  const auto parts = read<std::array<T, 2>>(scalar);
-  made.scalar = parts[0];
-  made.imaginary_scalar = parts[1];
-}
-
 PreMulSum pre_mul_sum_of(const void* scalar, DataType type) {
-  PreMulSum made = {.type = type};
-  switch (type) {
-    case DataType::int8: made.integer_scalar = read<std::int8_t>(scalar); break;
-    case DataType::uint8: made.integer_scalar = read<std::uint8_t>(scalar); break;
-    case DataType::int16: made.integer_scalar = read<std::int16_t>(scalar); break;
-    case DataType::uint16: made.integer_scalar = read<std::uint16_t>(scalar); break;
-    case DataType::int32: made.integer_scalar = read<std::int32_t>(scalar); break;
-    case DataType::uint32: made.integer_scalar = read<std::uint32_t>(scalar); break;
-    case DataType::int64:
-    case DataType::uint64: made.integer_scalar = read<std::int64_t>(scalar); break;
-    case DataType::float16: made.scalar = decode(read<std::uint16_t>(scalar), {5, 10, true}); break;
-    case DataType::bfloat16: made.scalar = decode(read<std::uint16_t>(scalar), {8, 7, true}); break;
-    case DataType::float32: made.scalar = read<float>(scalar); break;
-    case DataType::float64: made.scalar = read<double>(scalar); break;
-    case DataType::float8_e4m3: made.scalar = decode(read<std::uint8_t>(scalar), {4, 3, false}); break;
-    case DataType::float8_e5m2: made.scalar = decode(read<std::uint8_t>(scalar), {5, 2, true}); break;
-    case DataType::complex64: set_complex<float>(made, scalar); break;
-    case DataType::complex128: set_complex<double>(made, scalar); break;
-    case DataType::boolean: break;  // Refused before.
-  }
-  return made;
+  alignas(std::max_align_t) std::byte element[sizeof(Complex<double>)];
+  std::memcpy(element, scalar, size_of(type));  // The program's scalar may be unaligned.
+  const Factor factor = factor_of(type, element);
+  return {.type = type,
+          .scalar = factor.scale,
+          .imaginary_scalar = factor.imaginary_scale,
+          .integer_scalar = factor.integer_scale};
 }
 
 Status check_making(const void* scalar, tutti_type type, const tutti_reduction* reduction) {

@@ -48,7 +48,8 @@ using UnsignedOf = std::conditional_t<
 template <typename T>
 using Bits = UnsignedOf<sizeof(T)>;
 
-// Calls visitor(T()) with the C++ type T of `type`. The only switch over data types.
+// Calls visitor(Type<T>()) with the C++ type T of `type`. Host only: switches in kernels call functions for T
+// themselves.
 template <typename Visitor>
 decltype(auto) visit(DataType type, Visitor&& visitor) {
   switch (type) {

@@ -300,6 +300,17 @@ TEST_F(CommHandleTest, DecodesScalarsOfSmallFloats) {
   }
 }
 
+TEST_F(CommHandleTest, ReadsUnalignedScalar) {
+  const double parts[2] = {2.5, -3};
+  char memory[sizeof parts + 1];
+  std::memcpy(memory + 1, parts, sizeof parts);
+  tutti_reduction reduction = 0;
+  ASSERT_EQ(tutti_reduction_create_pre_mul_sum(memory + 1, tutti_complex128, comm_, &reduction), tutti_ok);
+  ASSERT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_complex128, reduction, comm_, nullptr), tutti_ok);
+  EXPECT_EQ(fake_->calls.back().scalar, 2.5);
+  EXPECT_EQ(fake_->calls.back().imaginary_scalar, -3);
+}
+
 TEST_F(CommHandleTest, PassesAddressOfScalar) {
   float scalars[2] = {};
   tutti_reduction reduction = 0;

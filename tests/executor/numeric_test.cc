@@ -1,5 +1,5 @@
 // Small floats against a reference that is based only on the meaning of their fields.
-#include "src/executor/factor.h"
+#include "src/base/factor.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,8 @@
 #include <limits>
 #include <random>
 #include <vector>
+
+#include "src/executor/numeric_reduce.h"
 
 namespace tutti::test {
 namespace {

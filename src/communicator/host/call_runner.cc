@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "src/base/factor.h"
 #include "src/base/no_cancellation.h"
 #include "src/communicator/host/collective_operation.h"
 #include "src/communicator/planning/call_numbers.h"
-#include "src/executor/factor.h"
 
 namespace tutti {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "src/base/factor.h"
 #include "src/executor/cpu/compressed_fold.h"
-#include "src/executor/factor.h"
 #include "src/executor/interpreter.h"
 
 namespace tutti {

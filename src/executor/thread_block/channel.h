@@ -3,7 +3,7 @@
 // source.
 #pragma once
 
-#include "src/executor/factor.h"
+#include "src/base/factor.h"
 #include "src/executor/thread_block/backend.h"
 #include "src/executor/thread_block/call.h"
 #include "src/executor/thread_block/compression_rounding.h"

@@ -1,9 +1,9 @@
-// Reads the scalar of a pre_mul_sum from the program's memory. Host and device compile this source.
+// Scalar of a pre_mul_sum, read from memory of the program. Host and device compile this source.
 #pragma once
 
 #include <cstdint>
 
-#include "src/executor/numeric_reduce.h"
+#include "src/base/numeric.h"
 
 namespace tutti {
 
@@ -18,7 +18,7 @@ TUTTI_HOST_DEVICE inline Factor factor_as(const void* element) {
   const Bits<T> bits = *static_cast<const Bits<T>*>(element);
   Factor factor;
   if constexpr (is_narrow_float<T>) {
-    factor.scale = Scalar::widened<T>(bits);
+    factor.scale = widen<T, float>(std::uint32_t{bits});
   } else if constexpr (Format<T>::is_float) {
     factor.scale = __builtin_bit_cast(T, bits);
   } else {
