@@ -1,5 +1,7 @@
 #include "src/api/on_device.h"
 
+#include "src/communicator/call/all_to_all_v.h"
+
 namespace tutti {
 
 Result<std::shared_ptr<Device>> device_for(const CommunicatorOptions& options) {
@@ -39,20 +41,9 @@ std::vector<DeviceCall> device_calls(const CommHandle& handle, const Call& call,
   whole.stream = stream;
   if (call.kind != Kind::all_to_all_v) return {whole};
   std::vector<DeviceCall> messages;
-  const std::size_t element = size_of(call.type);
-  const Unequal& unequal = *call.unequal;
-  whole.call.unequal = nullptr;
-  for (Rank peer = 0; peer < handle.ranks; ++peer) {
-    DeviceCall message = whole;
-    message.call.root = peer;
-    message.call.kind = Kind::send;
-    message.call.count = unequal.send_counts[peer];
-    message.call.input = call.input + unequal.send_displacements[peer] * element;
-    messages.push_back(message);
-    message.call.kind = Kind::recv;
-    message.call.count = unequal.recv_counts[peer];
-    message.call.output = call.output + unequal.recv_displacements[peer] * element;
-    messages.push_back(message);
+  for (const Call& message : messages_of(call, handle.rank)) {
+    whole.call = message;
+    messages.push_back(whole);
   }
   return messages;
 }

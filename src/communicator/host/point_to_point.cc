@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/base/atomic.h"
+#include "src/communicator/call/all_to_all_v.h"
 #include "src/communicator/planning/lane_specs.h"
 #include "src/communicator/planning/message_signature.h"
 
@@ -180,25 +181,8 @@ Result<std::unique_ptr<Operation>> PointToPoint::start(const Call& call, std::in
   }
   announce_unequal(call, timeout_ms);
   const MessageTerms terms = {.tag = kAllToAllTag, .timeout_ms = timeout_ms};
-  const Unequal& unequal = *call.unequal;
-  const std::size_t element = size_of(call.type);
-  const Rank self = control_.membership.rank;
-  const Rank ranks = control_.membership.ranks;
   std::vector<std::unique_ptr<Operation>> operations;
-  // Each rank begins with a different peer.
-  for (Rank offset = 0; offset < ranks; ++offset) {
-    Call part = call;
-    part.kind = Kind::send;
-    part.root = (self + offset) % ranks;
-    part.count = unequal.send_counts[part.root];
-    part.input = call.input + unequal.send_displacements[part.root] * element;
-    operations.push_back(message(part, terms));
-    part.kind = Kind::recv;
-    part.root = (self + ranks - offset) % ranks;
-    part.count = unequal.recv_counts[part.root];
-    part.output = call.output + unequal.recv_displacements[part.root] * element;
-    operations.push_back(message(part, terms));
-  }
+  for (const Call& part : messages_of(call, control_.membership.rank)) operations.push_back(message(part, terms));
   return std::unique_ptr<Operation>(std::make_unique<Together>(std::move(operations)));
 }
 
