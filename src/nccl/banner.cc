@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "src/base/log.h"
 #include "src/nccl/environment.h"
 #include "tutti/tutti.h"
 
@@ -55,27 +56,12 @@ void write_line(int descriptor, std::string_view line) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-// Replaces %h by the host name, %p by the process id, and %% by a percent sign, as the library's log does.
-std::string expanded(const std::string& pattern) {
-  char host[64] = "";
-  ::gethostname(host, sizeof host - 1);
-  std::string path;
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    const char next = pattern[i] == '%' && i + 1 < pattern.size() ? pattern[i + 1] : '\0';
-    const bool known = next == 'h' || next == 'p' || next == '%';
-    if (next == 'h') path += host;
-    if (next == 'p') path += std::to_string(::getpid());
-    if (next == '%' || !known) path += pattern[i];
-    if (known) ++i;
-  }
-  return path;
-}
-
 void write_to_log(std::string_view line) {
   std::string file = variable("TUTTI_LOG_FILE");
   if (file.empty()) file = variable("NCCL_DEBUG_FILE");
   int descriptor = -1;
-  if (!file.empty()) descriptor = ::open(expanded(file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (!file.empty())
+    descriptor = ::open(expand_log_file(file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   write_line(descriptor < 0 ? STDERR_FILENO : descriptor, line);
   if (descriptor >= 0) ::close(descriptor);
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "src/base/no_cancellation.h"
 #include "src/nccl/export.h"
 #include "src/nccl/memory.h"
 #include "src/nccl/threads.h"
@@ -87,7 +88,7 @@ std::vector<PendingJobs> sort_by_communicator(std::vector<Job>& jobs) {
 
 // Runs the jobs of each communicator in a thread of its own, because ranks of one thread wait for each other.
 Outcome run_together(std::vector<Job>& jobs) {
-  const CancellationGuard until_return;
+  const NoCancellation until_return;
   std::vector<PendingJobs> pending = sort_by_communicator(jobs);
   std::vector<std::thread> threads;
   threads.reserve(pending.size());
