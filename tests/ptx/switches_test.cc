@@ -1,16 +1,12 @@
 // Sums by switches: ranks on devices whose rings are bound to a multicast object, and ranks that fall back.
-#include <cuda_runtime.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <barrier>
-#include <cstdlib>
 #include <mutex>
-#include <thread>
 
 #include "src/base/numeric.h"
-#include "tests/bootstrap/processes.h"
 #include "tests/communicator/device/device_processes.h"
+#include "tests/ptx/thread_per_device.h"
 
 namespace tutti::test {
 namespace {
@@ -37,14 +33,6 @@ void put(DataType type, std::byte* at, double value) {
     default: return store(static_cast<float>(value));
   }
 }
-
-// A rank, its device, and where it meets the other threads: memory is allocated before any rank calls, since an
-// allocation may wait for kernels that wait for this rank.
-struct Member {
-  DeviceRanks& own;
-  Rank rank, ranks;
-  std::barrier<>& meet;
-};
 
 // Returns "right", or an error.
 std::string run_call(const Member& member, const SwitchCall& shape, const char* algorithm) {
@@ -74,43 +62,6 @@ std::string run_call(const Member& member, const SwitchCall& shape, const char* 
     return std::string("wrong ") + name(shape.type) + " of " + std::to_string(shape.count);
   const std::string ran = own[0].last_run().algorithm;
   return *algorithm == 0 || ran == algorithm ? "right" : "ran " + ran;
-}
-
-using Work = std::function<std::string(const Member& member)>;
-
-// Runs `work` in a child with a device and a thread per rank. Returns "right" or the first error, and a warning that
-// switches are not used.
-std::string run_ranks(Rank ranks, const char* multicast, const Work& work) {
-  Processes processes;
-  processes.start([&]() -> std::string {
-    ::setenv("TUTTI_PTX_DEVICES", std::to_string(ranks).c_str(), 1);
-    ::setenv("TUTTI_PTX_MULTICAST", multicast, 1);
-    testing::internal::CaptureStderr();
-    CommunicatorOptions options;
-    options.update_agreement_hash();
-    auto members = std::move(Communicator::create_all(ranks, options)).value();
-    std::vector<std::string> results(ranks);
-    std::barrier<> meet(ranks);
-    std::vector<std::thread> threads;
-    for (Rank rank = 0; rank < ranks; ++rank) {
-      threads.emplace_back([&, rank] {
-        cudaSetDevice(static_cast<int>(rank));
-        const auto rig = cuda_rig();
-        Communicators mine;
-        mine.push_back(std::move(members[rank]));
-        DeviceRanks own(*rig, std::move(mine));
-        results[rank] = work({own, rank, ranks, meet});
-        meet.arrive_and_drop();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    const std::string log = testing::internal::GetCapturedStderr();
-    for (const std::string& result : results)
-      if (result != "right") return result + ": " + log;
-    const std::size_t sentence = log.find("sums do not use");
-    return "right" + (sentence == std::string::npos ? "" : ": " + log.substr(sentence));
-  });
-  return processes.report(0);
 }
 
 bool has_multicast(DeviceRanks& own) { return own.backend(0).peers().multicast_ring() != nullptr; }
