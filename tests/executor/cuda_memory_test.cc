@@ -14,9 +14,9 @@
 
 namespace {
 
-// Allocations of the stand-ins, and whether memory can be exported.
+// Allocations of the stand-ins, whether virtual memory can be created, and whether it can be exported.
 struct System {
-  bool exports = true;
+  bool creates = true, exports = true;
   std::set<void*> plain, shared;
 };
 System& the_system() {
@@ -46,6 +46,11 @@ Status cuda_status(cudaError_t error, const char* call, const std::string& devic
 }
 
 bool VirtualMemory::offered(int) { return true; }
+
+Result<VirtualMemory> VirtualMemory::create_private(int ordinal, std::size_t bytes) {
+  if (!the_system().creates) return unsupported("cuMemCreate: not permitted");
+  return create(ordinal, bytes);
+}
 
 Result<VirtualMemory> VirtualMemory::create(int, std::size_t bytes) {
   VirtualMemory memory;
@@ -82,6 +87,34 @@ TEST(CudaMemory, IsExportedAsFile) {
   EXPECT_TRUE(static_cast<bool>(file));
   EXPECT_TRUE(the_system().shared.contains(taken.value()));
   memory.free(taken.value());
+}
+
+TEST(CudaMemory, IsPlain_WhenProcessUsesOneDevice) {
+  CudaMemory memory(0);
+  std::byte* const only = memory.take_private(100).value();
+  EXPECT_TRUE(the_system().plain.contains(only));
+  memory.free(only);
+}
+
+// Private memory that was kept serves later requests for private memory only.
+TEST(CudaMemory, IsPrivate_WhenProcessUsesSeveralDevices) {
+  CudaMemory memory(0);
+  const CudaMemory other(1);
+  std::byte* const first = memory.take_private(100).value();
+  EXPECT_TRUE(the_system().shared.contains(first));
+  memory.keep(first);
+  std::byte* const plain = memory.take(100).value();
+  EXPECT_TRUE(the_system().plain.contains(plain));
+  EXPECT_EQ(memory.take_private(100).value(), first);
+  memory.free(first);
+  memory.free(plain);
+  EXPECT_TRUE(the_system().shared.empty());
+  the_system().creates = false;
+  std::byte* const instead = memory.take_private(100).value();
+  EXPECT_TRUE(the_system().plain.contains(instead));
+  memory.free(instead);
+  EXPECT_TRUE(the_system().plain.empty());
+  the_system().creates = true;
 }
 
 // In some containers, the export fails although the device supports it. CUDA IPC then shares plain memory.

@@ -48,17 +48,17 @@ CommunicatorOptions message_options(const CommunicatorOptions& options) {
 
 }  // namespace
 
-// Prepares a communicator whose ranks have met. Reserves memory for lanes that peers in this process write, and for the
-// staging ring: CUDA maps new memory into the other devices, and may wait for kernels there that wait for this rank.
-// Ranks on one device access buffers directly and use few lanes. No effect if the communicator is already prepared.
+// Prepares a communicator whose ranks have met. Reserves memory for lanes that peers in this process write, for address
+// records and for the staging ring: CUDA maps new memory into the other devices, and may wait for kernels there that
+// wait for this rank. Ranks on one device access buffers directly and use few lanes. No effect if the communicator is
+// already prepared.
 Status DeviceBackend::set_up_device() {
   if (reports_ != nullptr) return {};
   const std::size_t writers = peers_.writers_in_process();
   std::size_t reserved = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
                                                 : std::min(writers * peers_.lanes().lanes_bytes(), kMaxInProcess);
-  if (own_memory().exported_lanes() == nullptr) reserved += peers_.ring().bytes();
-  if (preparer_.autotuning() != nullptr) reserved += kAutotunersBytes;
-  if (reserved > 0) TUTTI_CHECK_OK(own_memory().reserve(reserved));
+  if (own_memory().exported_lanes() == nullptr) reserved += peers_.ring().bytes() + kRecordsBytes;
+  TUTTI_CHECK_OK(own_memory().reserve(reserved, preparer_.autotuning() != nullptr ? kAutotunersBytes : 0));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));
   preparer_.use(TUTTI_TRY(windows_.make_exchange(*reports)));
   reports_ = std::move(reports);

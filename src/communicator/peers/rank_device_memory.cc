@@ -13,10 +13,8 @@
 namespace tutti {
 namespace {
 
-// Suffices for most communicators, because further allocations may wait for the device.
-constexpr std::size_t kMinAllocationBytes = std::size_t{4} << 20;
 constexpr std::size_t kMaxReused = std::size_t{2} << 20;  // Retired memory from this size on is not reused.
-constexpr std::size_t kMinReused = 256;
+constexpr std::size_t kMinReused = Suballocator::kUnitBytes;
 
 std::size_t class_of(std::size_t bytes) {
   return static_cast<std::size_t>(std::countr_zero(std::bit_ceil(std::max(bytes, kMinReused)))) - 8;
@@ -72,7 +70,6 @@ RankDeviceMemory::~RankDeviceMemory() {
     all.with_large_lanes.erase(this);
   }
   free_exported_lanes();
-  for (std::byte* allocation : allocations_) device_->recycle(allocation);
 }
 
 void RankDeviceMemory::retain_exported_lanes() {
@@ -116,14 +113,14 @@ Result<LanePair> RankDeviceMemory::lane(const LaneSpec& spec) {
   const std::lock_guard lock(mutex_);
   const auto known = lanes_.find(spec);
   if (known != lanes_.end()) return known->second;
-  std::byte* memory = TUTTI_TRY(cut(kControlBytes + slots_bytes(spec)));
+  std::byte* memory = TUTTI_TRY(for_peers_.cut(kControlBytes + slots_bytes(spec)));
   return lanes_[spec] = lay_lane(spec, memory, memory + kControlBytes);
 }
 
 Result<AddressRecord*> RankDeviceMemory::records() {
   const std::lock_guard lock(mutex_);
   if (records_ == nullptr) {
-    std::byte* memory = TUTTI_TRY(cut(kRecordsBytes));
+    std::byte* memory = TUTTI_TRY(for_peers_.cut(kRecordsBytes));
     records_ = reinterpret_cast<AddressRecord*>(memory);
   }
   return records_;
@@ -131,51 +128,35 @@ Result<AddressRecord*> RankDeviceMemory::records() {
 
 Result<std::byte*> RankDeviceMemory::ring(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (ring_ == nullptr) ring_ = TUTTI_TRY(cut(bytes));
+  if (ring_ == nullptr) ring_ = TUTTI_TRY(for_peers_.cut(bytes));
   return ring_;
 }
 
 std::size_t RankDeviceMemory::bytes() const {
   const std::lock_guard lock(mutex_);
-  return bytes_ + exported_bytes_;
+  return for_peers_.bytes() + own_.bytes() + exported_bytes_;
 }
 
-Status RankDeviceMemory::reserve_allocation(std::size_t bytes) {
-  if (bytes <= left_) return {};
-  const std::size_t allocated = std::max(bytes, kMinAllocationBytes);
-  free_ = TUTTI_TRY(device_->allocate(allocated));
-  left_ = allocated;
-  allocations_.push_back(free_);
-  bytes_ += allocated;
-  return {};
-}
-
-Result<std::byte*> RankDeviceMemory::cut(std::size_t bytes) {
-  const std::size_t room = (bytes + kMinReused - 1) / kMinReused * kMinReused;
-  TUTTI_CHECK_OK(reserve_allocation(room));
-  left_ -= room;
-  return std::exchange(free_, free_ + room);
-}
-
-Status RankDeviceMemory::reserve(std::size_t bytes) {
+Status RankDeviceMemory::reserve(std::size_t for_peers, std::size_t for_allocate) {
   const std::lock_guard lock(mutex_);
-  return reserve_allocation(bytes);
+  TUTTI_CHECK_OK(for_peers_.reserve(for_peers));
+  return own_.reserve(for_allocate);
 }
 
 Result<std::byte*> RankDeviceMemory::allocate(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  return cut(bytes);
+  return own_.cut(bytes);
 }
 
 // Memory for reuse is allocated with the size of its class, so that all requests of the class can use it.
 Result<std::byte*> RankDeviceMemory::allocate_uncleared(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes >= kMaxReused) return cut(bytes);
+  if (bytes >= kMaxReused) return own_.cut(bytes);
   const std::size_t which = class_of(bytes);
   auto& retired = retired_[which];
   const auto done =
       std::find_if(retired.begin(), retired.end(), [this](const Retired& one) { return one.number < done_before_; });
-  if (done == retired.end()) return cut(kMinReused << which);
+  if (done == retired.end()) return own_.cut(kMinReused << which);
   std::byte* memory = done->memory;
   retired.erase(done);
   return memory;

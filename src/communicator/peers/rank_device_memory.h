@@ -1,6 +1,5 @@
-// Device memory of one rank: a suballocator, and in its memory what peers use: lanes that the rank reads, and its
-// address records, and its staging ring. Direct allocations are slow and large, and freeing them waits for the device.
-// Peers in the same process find the memory by number.
+// Device memory of one rank: what peers use (lanes that the rank reads, its address records and its staging ring), and
+// what only its own device accesses. Peers in the same process find the memory by number.
 #pragma once
 
 #include <array>
@@ -11,6 +10,7 @@
 #include <mutex>
 #include <vector>
 
+#include "src/communicator/peers/suballocator.h"
 #include "src/executor/thread_block/call.h"
 #include "src/executor/thread_block/device.h"
 #include "transports/transport.h"
@@ -59,10 +59,11 @@ class RankDeviceMemory {
   void free_exported_lanes();
 
   std::size_t bytes() const;  // Bytes allocated from the device.
-  // Returns zeroed memory, aligned to 256 bytes.
+  // Allocates device memory for later calls of lane(), records() and ring(), and of allocate().
+  Status reserve(std::size_t for_peers, std::size_t for_allocate);
+  // Returns zeroed memory, aligned to 256 bytes, that no other device accesses. Does not wait for kernels of other
+  // devices, where the device supports that.
   Result<std::byte*> allocate(std::size_t bytes);
-  // Allocates device memory for later calls of allocate().
-  Status reserve(std::size_t bytes);
   // Like allocate(), but may return retired memory, with its old content.
   Result<std::byte*> allocate_uncleared(std::size_t bytes);
   // Makes memory available to allocate_uncleared() once call `number` is known to be done; see done_before().
@@ -77,16 +78,10 @@ class RankDeviceMemory {
   };
   static constexpr std::size_t kClasses = 14;  // Size classes of retired memory: 256 bytes to 2 MiB.
 
-  // Call these with the lock held.
-  Status reserve_allocation(std::size_t bytes);
-  Result<std::byte*> cut(std::size_t bytes);
-
   const std::shared_ptr<Device> device_;
   mutable std::mutex mutex_;
-  std::vector<std::byte*> allocations_;  // Allocations of the device. The last one has `left_` bytes from `free_` on.
-  std::byte* free_ = nullptr;
-  std::size_t left_ = 0;
-  std::size_t bytes_ = 0;
+  Suballocator for_peers_{*device_, &Device::allocate};
+  Suballocator own_{*device_, &Device::allocate_private};
   std::uint64_t done_before_ = 0;
   std::array<std::vector<Retired>, kClasses> retired_;
   std::map<LaneSpec, LanePair> lanes_;

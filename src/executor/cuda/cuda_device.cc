@@ -131,6 +131,11 @@ Result<std::byte*> CudaDevice::allocate(std::size_t bytes) {
   return zeroed(TUTTI_TRY(memory_.take(bytes)), bytes);
 }
 
+Result<std::byte*> CudaDevice::allocate_private(std::size_t bytes) {
+  const OnDevice here(ordinal_);
+  return zeroed(TUTTI_TRY(memory_.take_private(bytes)), bytes);
+}
+
 Result<std::byte*> CudaDevice::allocate_shared(std::size_t bytes) {
   const OnDevice here(ordinal_);
   File file;  // Exported again by share_of().

@@ -26,6 +26,7 @@ class CudaDevice final : public Device {
   const DeviceTraits& traits() const override { return traits_; }
 
   Result<std::byte*> allocate(std::size_t bytes) override;
+  Result<std::byte*> allocate_private(std::size_t bytes) override;
   Result<std::byte*> allocate_shared(std::size_t bytes) override;
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override;

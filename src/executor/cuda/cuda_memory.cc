@@ -2,6 +2,7 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <iterator>
 #include <string>
 #include <vector>
@@ -10,15 +11,34 @@
 #include "src/executor/cuda/calls.h"
 
 namespace tutti {
+namespace {
+
+std::atomic<int> devices_used = 0;  // By this process.
+
+}  // namespace
+
+CudaMemory::CudaMemory(int ordinal) : ordinal_(ordinal) { ++devices_used; }
+CudaMemory::~CudaMemory() { --devices_used; }
 
 Result<std::byte*> CudaMemory::take(std::size_t bytes) {
-  if (std::byte* kept = take_free({bytes, false})) return kept;
+  if (std::byte* kept = take_free({bytes})) return kept;
   void* memory = nullptr;
   const std::string call = "cudaMalloc of " + std::to_string(bytes) + " bytes";
   TUTTI_CHECK_OK(cuda_status(cudaMalloc(&memory, bytes), call.c_str(), "device " + std::to_string(ordinal_)));
   const std::lock_guard lock(mutex_);
   taken_[static_cast<std::byte*>(memory)].bytes = bytes;
   return static_cast<std::byte*>(memory);
+}
+
+Result<std::byte*> CudaMemory::take_private(std::size_t bytes) {
+  if (std::byte* kept = take_free({bytes, false, true})) return kept;
+  if (devices_used == 1 || !VirtualMemory::offered(ordinal_)) return take(bytes);
+  auto made = VirtualMemory::create_private(ordinal_, bytes);
+  if (!made.ok()) return take(bytes);
+  std::byte* memory = made.value().data();
+  const std::lock_guard lock(mutex_);
+  taken_[memory] = {bytes, {}, std::move(made).value()};
+  return memory;
 }
 
 // Some sandboxes and old drivers create such memory, but cannot export it.
@@ -37,7 +57,7 @@ Result<std::byte*> CudaMemory::take_exported(std::size_t bytes, File& file) {
     VirtualMemory made = TUTTI_TRY(VirtualMemory::create(ordinal_, bytes));
     memory = made.data();
     const std::lock_guard lock(mutex_);
-    taken_[memory] = {bytes, std::move(made)};
+    taken_[memory] = {bytes, std::move(made), {}};
   }
   auto exported = file_of(memory);
   if (!exported.ok()) {
@@ -86,7 +106,8 @@ void CudaMemory::free(std::byte* memory) {
     ended = std::move(taken->second);
     taken_.erase(taken);
   }
-  if (ended.shared.data() == nullptr && cudaFree(memory) != cudaSuccess) cudaGetLastError();
+  const bool plain = ended.shared.data() == nullptr && ended.of_device.data() == nullptr;
+  if (plain && cudaFree(memory) != cudaSuccess) cudaGetLastError();
 }
 
 void CudaMemory::free_kept() {

@@ -14,9 +14,15 @@ namespace tutti {
 // Thread-safe. The device must be current. Memory is not cleared.
 class CudaMemory {
  public:
-  explicit CudaMemory(int ordinal) : ordinal_(ordinal) {}
+  explicit CudaMemory(int ordinal);
+  ~CudaMemory();
+  CudaMemory(const CudaMemory&) = delete;
+  CudaMemory& operator=(const CudaMemory&) = delete;
 
   Result<std::byte*> take(std::size_t bytes);
+  // Like take(), for memory that no other device accesses; see Device::allocate_private(). Plain if the device does not
+  // support such memory, or if the process uses no other device.
+  Result<std::byte*> take_private(std::size_t bytes);
   // Like take(), for memory that other processes can open through `file`. If the device or the system does not support
   // this, `file` stays empty and the memory is plain.
   Result<std::byte*> take_shared(std::size_t bytes, File& file);
@@ -41,9 +47,11 @@ class CudaMemory {
  private:
   struct Taken {
     std::size_t bytes = 0;
-    VirtualMemory shared;  // Empty for plain allocations.
+    VirtualMemory shared, of_device;  // Empty for plain allocations.
   };
-  static FreeList::Kind kind_of(const Taken& taken) { return {taken.bytes, taken.shared.data() != nullptr}; }
+  static FreeList::Kind kind_of(const Taken& taken) {
+    return {taken.bytes, taken.shared.data() != nullptr, taken.of_device.data() != nullptr};
+  }
   Result<std::byte*> take_exported(std::size_t bytes, File& file);
   std::byte* take_free(const FreeList::Kind& kind);
   Result<File> file_of(std::byte* memory);

@@ -11,16 +11,15 @@
 namespace tutti {
 namespace {
 
-CUmemAllocationProp properties(int ordinal) {
+CUmemAllocationProp properties(int ordinal, CUmemAllocationHandleType type) {
   CUmemAllocationProp wanted = {};
   wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  wanted.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  wanted.requestedHandleTypes = type;
   wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
   return wanted;
 }
 
-Result<std::size_t> rounded(int ordinal, std::size_t bytes) {
-  const CUmemAllocationProp wanted = properties(ordinal);
+Result<std::size_t> rounded(const CUmemAllocationProp& wanted, std::size_t bytes) {
   std::size_t unit = 0;
   TUTTI_CHECK_OK(driver().granularity(&unit, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   return round_up(bytes, unit);
@@ -39,9 +38,19 @@ bool VirtualMemory::offered(int ordinal) {
 }
 
 Result<VirtualMemory> VirtualMemory::create(int ordinal, std::size_t bytes) {
+  VirtualMemory memory = TUTTI_TRY(make(ordinal, bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  memory.allow_other_devices();
+  return memory;
+}
+
+Result<VirtualMemory> VirtualMemory::create_private(int ordinal, std::size_t bytes) {
+  return make(ordinal, bytes, CU_MEM_HANDLE_TYPE_NONE);
+}
+
+Result<VirtualMemory> VirtualMemory::make(int ordinal, std::size_t bytes, int handle_type) {
+  const CUmemAllocationProp wanted = properties(ordinal, static_cast<CUmemAllocationHandleType>(handle_type));
   VirtualMemory memory;
-  memory.bytes_ = TUTTI_TRY(rounded(ordinal, bytes));
-  const CUmemAllocationProp wanted = properties(ordinal);
+  memory.bytes_ = TUTTI_TRY(rounded(wanted, bytes));
   TUTTI_CHECK_OK(driver()
                      .create_memory(&memory.handle_, memory.bytes_, &wanted, 0)
                      .during("taking " + std::to_string(memory.bytes_) + " bytes"));
@@ -51,10 +60,11 @@ Result<VirtualMemory> VirtualMemory::create(int ordinal, std::size_t bytes) {
 
 Result<VirtualMemory> VirtualMemory::open(int ordinal, const File& file, std::size_t bytes) {
   VirtualMemory memory;
-  memory.bytes_ = TUTTI_TRY(rounded(ordinal, bytes));
+  memory.bytes_ = TUTTI_TRY(rounded(properties(ordinal, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), bytes));
   void* descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));
   TUTTI_CHECK_OK(driver().from_file(&memory.handle_, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   TUTTI_CHECK_OK(memory.map(ordinal));
+  memory.allow_other_devices();
   return memory;
 }
 
@@ -62,17 +72,21 @@ Status VirtualMemory::map(int ordinal) {
   TUTTI_CHECK_OK(driver().reserve_addresses(&address_, bytes_, 0, 0, 0));
   TUTTI_CHECK_OK(driver().map(address_, bytes_, 0, handle_, 0));
   mapped_ = true;
+  return allow(ordinal);
+}
+
+Status VirtualMemory::allow(int ordinal) {
   CUmemAccessDesc access = {};
   access.location = {CU_MEM_LOCATION_TYPE_DEVICE, ordinal};
   access.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-  TUTTI_CHECK_OK(driver().set_access(address_, bytes_, &access, 1));
-  // Also enable access for this process's other devices where possible. Other devices use the memory only after
-  // Device::enable_peer_access().
+  return driver().set_access(address_, bytes_, &access, 1);
+}
+
+// Other devices use the memory only after Device::enable_peer_access().
+void VirtualMemory::allow_other_devices() {
   int devices = 0;
   if (cudaGetDeviceCount(&devices) != cudaSuccess) cudaGetLastError();
-  for (access.location.id = 0; access.location.id < devices; ++access.location.id)
-    (void)driver().set_access(address_, bytes_, &access, 1);
-  return {};
+  for (int ordinal = 0; ordinal < devices; ++ordinal) (void)allow(ordinal);
 }
 
 Result<File> VirtualMemory::file() const {

@@ -1,5 +1,6 @@
-// Device memory that another process opens through a file descriptor, by the driver's virtual memory management. Unlike
-// CUDA IPC handles, this needs no common PID namespace. Multicast requires such memory.
+// Device memory by the driver's virtual memory management. Another process opens it through a file descriptor, which,
+// unlike CUDA IPC handles, needs no common PID namespace. Multicast requires such memory. Or only one device accesses
+// it.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,9 @@ class VirtualMemory {
   static bool offered(int ordinal);
   // Allocates at least `bytes` on the device, which must be current. The memory is not zeroed.
   static Result<VirtualMemory> create(int ordinal, std::size_t bytes);
+  // Like create(), without a file, and without access by other devices. Unlike cudaMalloc(), it does not wait for
+  // kernels of devices that can access memory of this device.
+  static Result<VirtualMemory> create_private(int ordinal, std::size_t bytes);
   // Maps memory of another process from its file(), for this device. `bytes` must be the size passed to create().
   static Result<VirtualMemory> open(int ordinal, const File& file, std::size_t bytes);
 
@@ -33,7 +37,11 @@ class VirtualMemory {
   std::size_t bytes() const { return bytes_; }  // Rounded up.
 
  private:
-  Status map(int ordinal);
+  // `handle_type`: a CUmemAllocationHandleType. Only the device has access.
+  static Result<VirtualMemory> make(int ordinal, std::size_t bytes, int handle_type);
+  Status map(int ordinal);  // Only this device gets access.
+  Status allow(int ordinal);
+  void allow_other_devices();  // Where possible, for all devices of this process.
   void release();
 
   unsigned long long handle_ = 0;  // Allocation handle; 0: none.

@@ -127,6 +127,9 @@ class Device {
 
   // Returns zeroed memory, aligned to 256 bytes.
   virtual Result<std::byte*> allocate(std::size_t bytes) = 0;
+  // Like allocate(), for memory that no other device accesses. Function allocate() may wait for kernels of devices that
+  // can access memory of this one, and which may wait for the caller's rank; this function does not, where possible.
+  virtual Result<std::byte*> allocate_private(std::size_t bytes) { return allocate(bytes); }
   // Frees memory. May wait for all work of the device; call it only when no thread block waits for a peer any more.
   virtual void free(std::byte* memory) = 0;
   // Frees memory without waiting: the device caches it for a later allocate() of the same size.

@@ -14,7 +14,8 @@ class FreeList {
  public:
   struct Kind {
     std::size_t bytes = 0;
-    bool shared = false;  // Exported as a file: other processes that mapped it keep it after it is freed here.
+    bool shared = false;      // Exported as a file: other processes that mapped it keep it after it is freed here.
+    bool is_private = false;  // Other devices cannot access it.
     auto operator<=>(const Kind&) const = default;
   };
 

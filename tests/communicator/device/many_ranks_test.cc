@@ -294,7 +294,7 @@ TEST(ManyRanks, HaveLargeLanesOnce_InOneProcess) {
     if (sum != "right") return sum;
     DeviceBackend& backend = *part.value()->on_device();
     if (backend.peers().lanes().channels >= kMaxLaneChannels) return "a further communicator has as many channels";
-    if (backend.device_bytes() > kSmallLaneBytes + 4 * kMiB) return "a further communicator has large lanes";
+    if (backend.device_bytes() > kSmallLaneBytes + 8 * kMiB) return "a further communicator has large lanes";
     return "right";
   });
 }

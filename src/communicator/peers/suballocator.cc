@@ -1,0 +1,35 @@
+#include "src/communicator/peers/suballocator.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tutti {
+namespace {
+
+// Suffices for most communicators, because further allocations may wait for the device.
+constexpr std::size_t kMinAllocationBytes = std::size_t{4} << 20;
+
+}  // namespace
+
+Suballocator::~Suballocator() {
+  for (std::byte* allocation : allocations_) device_.recycle(allocation);
+}
+
+Status Suballocator::reserve(std::size_t bytes) {
+  if (bytes <= left_) return {};
+  const std::size_t allocated = std::max(bytes, kMinAllocationBytes);
+  free_ = TUTTI_TRY((device_.*allocate_)(allocated));
+  left_ = allocated;
+  allocations_.push_back(free_);
+  bytes_ += allocated;
+  return {};
+}
+
+Result<std::byte*> Suballocator::cut(std::size_t bytes) {
+  const std::size_t room = (bytes + kUnitBytes - 1) / kUnitBytes * kUnitBytes;
+  TUTTI_CHECK_OK(reserve(room));
+  left_ -= room;
+  return std::exchange(free_, free_ + room);
+}
+
+}  // namespace tutti
