@@ -58,16 +58,23 @@ TEST(PtxFault, IsUninitialisedValue) {
   expect_fault(FaultKind::uninitialised, "ld.shared.u32 %r2, [table];", "shared memory",
                ".shared .align 4 .b8 table[4];\n");
   Lab lab;
+  const auto halves = lab.run(
+      kernel_text("", "st.shared.u16 [table+2], 1;\nld.shared.u32 %r2, [table];", ".shared .align 4 .b8 table[4];\n"),
+      {}, {});
+  ASSERT_TRUE(halves);
+  EXPECT_EQ(halves->kind, FaultKind::uninitialised) << halves->text;
   auto* const in = lab.make<std::uint32_t>(4, 0, true);
-  lab.space.mark_written(reinterpret_cast<std::byte*>(in), 8);
+  lab.space.mark_written(reinterpret_cast<std::byte*>(in), 10);
   const auto run = [&](const std::string& offset) {
     return lab.run(kernel_text(".param .u64 in", "ld.param.u64 %d1, [in];\nld.global.u32 %r2, [%d1+" + offset + "];"),
                    {}, {}, in);
   };
   EXPECT_FALSE(run("4"));
-  const auto fault = run("8");
-  ASSERT_TRUE(fault);
-  EXPECT_EQ(fault->kind, FaultKind::uninitialised);
+  for (const char* const offset : {"8", "12"}) {
+    const auto fault = run(offset);
+    ASSERT_TRUE(fault);
+    EXPECT_EQ(fault->kind, FaultKind::uninitialised);
+  }
 }
 
 TEST(PtxFault, IsUseAfterFree) {

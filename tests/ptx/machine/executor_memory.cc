@@ -220,7 +220,7 @@ void Executor::access_shared(Access& access) {
       Granule& granule = block_->shared_shadow.at(address + done);
       const std::uint8_t mask = byte_mask(address + done, bytes - done);
       if (in.kind == Kind::store) granule.written |= mask;
-      if (in.kind != Kind::store && (granule.written & mask) == 0)
+      if (in.kind != Kind::store && (granule.written & mask) != mask)
         throw Raised{FaultKind::uninitialised,
                      "reads shared memory at " + std::to_string(address + done) + " that was never written", lane};
     }

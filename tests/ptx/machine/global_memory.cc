@@ -110,7 +110,7 @@ void GlobalMemory::check_ranges(const Access& access, bool writes) {
       Granule& granule = shadow_.at(access.addresses[lane] + done);
       const std::uint8_t mask = byte_mask(access.addresses[lane] + done, bytes - done);
       if (writes) granule.written |= mask;
-      if (!writes && (granule.written & mask) == 0)
+      if (!writes && (granule.written & mask) != mask)
         throw Raised{FaultKind::uninitialised,
                      "reads memory at " + hexadecimal(access.addresses[lane] + done) + " that was never written", lane};
     }
