@@ -56,6 +56,27 @@ TEST(PtxOrder, FindsRace_WhenEndedKernelIsNotOrderedBefore) {
   }
 }
 
+// A kernel acquires the zero of a fill, after another kernel has released its store elsewhere. The zero carries the
+// fill only, not what the host knows.
+TEST(PtxOrder, FindsRace_WhenAcquiredWordWasFilled) {
+  for (const bool filled : {false, true}) {
+    OrderedLab lab;
+    CopyLaunch zeros = lab.fill(0, 256);
+    zeros.value = 0;
+    if (filled) {
+      EXPECT_FALSE(lab.run_copy(zeros, first()));
+    }
+    const int reader = lab.start_kernel(
+        "LOOP:\nld.relaxed.sys.global.u32 %r1, [%d1+64];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra LOOP;\n"
+        "ld.acquire.sys.global.u32 %r2, [%d1+128];\nld.global.u32 %r3, [%d1];\n",
+        second(filled));
+    EXPECT_FALSE(lab.run_kernel(std::string(kStore) + "st.release.sys.global.u32 [%d1+192], 1;\n"
+                                                      "st.relaxed.sys.global.u32 [%d1+64], 1;\n",
+                                {filled ? clock({1}) : nullptr, 2, 1}));
+    EXPECT_EQ(is_race(lab.wait(reader)), filled);
+  }
+}
+
 TEST(PtxOrder, FindsRace_BetweenFillAndKernel) {
   for (const bool ordered : {false, true}) {
     OrderedLab lab;

@@ -53,6 +53,10 @@ void GlobalMemory::execute(const CopyLaunch& copy, const Event& now, const ViewR
     shadow_.publish(address) = {copy.word, published, Scope::system, now.block};
     store_word(address, sizeof copy.word, copy.word, std::memory_order_release);
   } else if (copy.from == nullptr) {
+    View after = *clocks_.with_self(view, now);
+    after.references = 0;
+    after.floor = stores_;
+    fills_.insert_or_assign(now.block, Fill{static_cast<std::byte>(copy.value), ViewRef(std::move(after))});
     std::memset(copy.to, copy.value, copy.bytes);
   } else {
     std::memmove(copy.to, copy.from, copy.bytes);

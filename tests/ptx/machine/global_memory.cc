@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "tests/ptx/machine/words.h"
@@ -170,7 +171,7 @@ void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t l
   const Publication* found = shadow.at(address).published ? shadow.find_publication(address) : nullptr;
   if (found == nullptr || found->value != value) {
     if (&shadow != &shadow_) return;
-    found = publish_outside(address, value);
+    found = publish_outside(address, value, access.in.bytes);
   }
   if (!found->view || !clocks_.in_scope(found->block, found->scope, access.block.number, scope)) return;
   const auto needed = static_cast<std::size_t>(clocks_.scope_of(found->block, access.block.number));
@@ -178,15 +179,32 @@ void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t l
   view = clocks_.join(view, found->view);
 }
 
-// The host or another process stored the value, at the latest now.
-const Publication* GlobalMemory::publish_outside(std::uint64_t address, std::uint64_t value) {
-  View view = *outside();
+// A fill stored the value, or the host or another process did, at the latest now.
+const Publication* GlobalMemory::publish_outside(std::uint64_t address, std::uint64_t value, unsigned bytes) {
+  const ViewRef* const filled = fill_of(address, value, bytes);
+  View view = filled != nullptr ? **filled : *outside();
   view.references = 0;
-  view.floor = stores_;
+  if (filled == nullptr) view.floor = stores_;
   shadow_.at(address).published = true;
   Publication& publication = shadow_.publish(address);
   publication = {value, ViewRef(std::move(view)), Scope::system, 0};
   return &publication;
+}
+
+const ViewRef* GlobalMemory::fill_of(std::uint64_t address, std::uint64_t value, unsigned bytes) {
+  const std::uint8_t mask = byte_mask(address, bytes);
+  std::uint32_t last = 0;
+  const ViewRef* view = nullptr;
+  for (const Cell& cell : shadow_.at(address).cells) {
+    if (!cell.writes || (cell.bytes & mask) == 0) continue;
+    const auto fill = fills_.find(cell.block);
+    if (fill == fills_.end() || (cell.bytes & mask) != mask) return nullptr;
+    std::uint64_t filled = 0;
+    std::memset(&filled, static_cast<int>(fill->second.value), bytes);
+    if (filled != value) return nullptr;
+    if (cell.block > last) last = cell.block, view = &fill->second.view;
+  }
+  return view;
 }
 
 ViewRef GlobalMemory::published_by(const Access& access, std::uint32_t lane, Scope& scope) {

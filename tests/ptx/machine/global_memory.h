@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "tests/ptx/machine/block.h"
@@ -116,7 +117,10 @@ class GlobalMemory {
   // Records the access `cell` to those bytes that are registered.
   void record_bytes(Cell cell, std::uint64_t begin, std::uint64_t end, const View& view);
   ViewRef outside() const;  // Knowledge of the host and of other processes.
-  const Publication* publish_outside(std::uint64_t address, std::uint64_t value);
+  // Publishes a value that no kernel stored.
+  const Publication* publish_outside(std::uint64_t address, std::uint64_t value, unsigned bytes);
+  // Returns the view after the fill that wrote the value, if no later write of the bytes is recorded; else null.
+  const ViewRef* fill_of(std::uint64_t address, std::uint64_t value, unsigned bytes);
   void drain_overlapping(Block& block, std::uint64_t address, std::uint32_t bytes);
   void remember(std::uint64_t address, std::uint64_t granule, const Event& writer);
   void remove_empty(Block& block);
@@ -132,6 +136,11 @@ class GlobalMemory {
   std::uint64_t version_ = 0;
   std::vector<Overwritten> history_;
   std::uint16_t next_history_ = 1;
+  struct Fill {
+    std::byte value;
+    ViewRef view;
+  };
+  std::unordered_map<std::uint32_t, Fill> fills_;  // By number of the operation's block.
   ViewRef released_;
   std::uint64_t stores_ = 0, changes_ = 0, stale_loads_ = 0, late_stores_ = 0;
 };
