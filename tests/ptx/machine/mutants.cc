@@ -47,19 +47,32 @@ std::string replaced(std::string_view text, std::string_view from, std::string_v
   return result;
 }
 
-void weaken_mask(Operand& mask) {
-  const auto members = static_cast<std::uint32_t>(mask.value);
-  if (mask.kind == Operand::Kind::number) {
-    mask.value = members & ~std::bit_floor(members);
-  } else {
-    mask = {};
-    mask.kind = Operand::Kind::number;
-    mask.value = ~std::uint32_t{0};
-  }
+constexpr std::uint32_t kAllThreads = ~std::uint32_t{0};
+
+// True if all statements of the function that write the register set it to the mask of all threads.
+bool is_always_all(const Function& function, const Operand& mask) {
+  const auto writes = [&](const Statement& each) {
+    return !each.operands.empty() && each.operands[0].kind == Operand::Kind::reg && each.operands[0].reg == mask.reg;
+  };
+  const auto sets_all = [](const Statement& each) {
+    return begins(each.opcode, {"mov."}) && each.operands.back().kind == Operand::Kind::number &&
+           static_cast<std::uint32_t>(each.operands.back().value) == kAllThreads;
+  };
+  return std::ranges::all_of(function.statements,
+                             [&](const Statement& each) { return !writes(each) || sets_all(each); });
+}
+
+void weaken_mask(const Function& function, Operand& mask) {
+  const bool is_constant = mask.kind == Operand::Kind::number;
+  const auto members = is_constant ? static_cast<std::uint32_t>(mask.value) : kAllThreads;
+  const bool loses = is_constant || is_always_all(function, mask);
+  mask = {};
+  mask.kind = Operand::Kind::number;
+  mask.value = loses ? members & ~std::bit_floor(members) : kAllThreads;
 }
 
 // The opcode of the weakened statement.
-std::string weaken(Statement& statement, Weakening weakening) {
+std::string weaken(const Function& function, Statement& statement, Weakening weakening) {
   const std::string_view opcode = statement.opcode;
   const std::string nothing = "nanosleep";
   switch (weakening) {
@@ -69,7 +82,7 @@ std::string weaken(Statement& statement, Weakening weakening) {
                                      : replaced(opcode, ".acquire", ".relaxed");
     case Weakening::fence: return nothing;
     case Weakening::order: return replaced(replaced(opcode, "fence.sc", "fence.acq_rel"), "membar", "fence.acq_rel");
-    case Weakening::mask: weaken_mask(statement.operands.back()); return std::string(opcode);
+    case Weakening::mask: weaken_mask(function, statement.operands.back()); return std::string(opcode);
     case Weakening::barrier: break;
   }
   if (!has(opcode, ".red.")) return nothing;
@@ -126,8 +139,9 @@ Status mutate_source(Source& source, const Mutation& mutation) {
     return invalid_argument("the mutant " + mutation.mutant + " does not exist; " + title + " has " +
                             std::to_string(source.mutants.size()) + " mutants, numbered from 0");
   const Mutant& mutant = source.mutants[number];
-  Statement& statement = source.functions[mutant.function].statements[mutant.statement];
-  source.names.push_back(weaken(statement, mutant.weakening));
+  Function& function = source.functions[mutant.function];
+  Statement& statement = function.statements[mutant.statement];
+  source.names.push_back(weaken(function, statement, mutant.weakening));
   statement.opcode = source.names.back();
   return {};
 }

@@ -87,7 +87,8 @@ enum class Weakening : std::uint8_t {
   fence,    // Is removed.
   order,    // A sequentially consistent fence becomes one of release and acquire.
   barrier,  // Is removed. A reduction returns the thread's own predicate.
-  mask,     // A constant member mask loses its last thread. A mask in a register becomes that of all threads.
+  mask,     // A constant member mask, or a register that is always all threads, loses its last thread. Another mask in
+            // a register becomes that of all threads.
 };
 
 struct Mutant {
