@@ -85,6 +85,7 @@ TEST(PtxMutants, ChangeMasks) {
   EXPECT_EQ(fault_of_mutant({"shfl.sync.bfly.b32 %r2|%p1, 1, 5, 31, -1;", {}, {32, 1, 1}}, 0), FaultKind::mask);
   EXPECT_EQ(fault_of_mutant({"mov.b32 %r4, -1;\nshfl.sync.bfly.b32 %r2|%p1, 1, 5, 31, %r4;", {}, {32, 1, 1}}, 0),
             FaultKind::mask);
+  EXPECT_EQ(fault_of_mutant({"mov.b32 %r4, -1;\nbar.warp.sync %r4;", {}, {32, 1, 1}}, 1), FaultKind::mask);
   // Threads 0 to 7 vote; the others never do.
   const std::string part =
       "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 8;\nmov.u32 %r4, 255;\n@%p1 bra WAIT;\n"

@@ -52,7 +52,8 @@ constexpr std::uint32_t kAllThreads = ~std::uint32_t{0};
 // True if all statements of the function that write the register set it to the mask of all threads.
 bool is_always_all(const Function& function, const Operand& mask) {
   const auto writes = [&](const Statement& each) {
-    return !each.operands.empty() && each.operands[0].kind == Operand::Kind::reg && each.operands[0].reg == mask.reg;
+    return !each.operands.empty() && each.operands[0].kind == Operand::Kind::reg && each.operands[0].reg == mask.reg &&
+           !begins(each.opcode, {"bar."});
   };
   const auto sets_all = [](const Statement& each) {
     return begins(each.opcode, {"mov."}) && each.operands.back().kind == Operand::Kind::number &&
