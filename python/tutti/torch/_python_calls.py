@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from tutti import _options
 from tutti._api import CommOptions, Status, Type, UniqueIdStruct, c
-from tutti._errors import Error, check
+from tutti._errors import InvalidArgument, check
 
 from ._errors import error_of, no_members_error, raised_by, shut_down_error, timeout_error
 from ._options import Options
@@ -52,7 +52,7 @@ def join(store: Any, rank: int, size: int, made: Dict[str, Any]) -> Tuple[Any, A
     handle = ctypes.c_void_p()
     try:
         check(c.comm_create(identifier, rank, size, _options.struct_of(made), handle), rank)
-    except Error as error:
+    except Exception as error:
         if rank == 0:
             _withdraw_id(store, error)
         raise
@@ -70,9 +70,12 @@ def _delete_id(store: Any) -> None:
         store.delete_key(KEY)
 
 
-def _withdraw_id(store: Any, error: Error) -> None:
-    """Replaces the id after a failure of rank 0, so that ranks that have not read it report the failure or wait."""
-    if error.status != Status.invalid_argument:
+def _withdraw_id(store: Any, error: Exception) -> None:
+    """Replaces the id after a failure of rank 0, so that ranks that have not read it report the failure or wait.
+
+    Invalid options stay invalid, so a group that is made again with this store may find the old failure.
+    """
+    if not isinstance(error, InvalidArgument):
         _delete_id(store)
         return
     with contextlib.suppress(Exception):  # Without a store, the other ranks get its error.
@@ -311,7 +314,7 @@ class CallQueue:
         return not self._incomplete
 
     def stop(self) -> None:
-        """Waits until all calls have completed, and makes the thread end soon. Later calls are refused.
+        """Waits until all calls have completed and the thread has ended. Later calls are refused.
 
         In a callback of a call: does not wait. In a child of fork(): does nothing, because the thread is the parent's.
         """
@@ -320,8 +323,12 @@ class CallQueue:
         with self._changed:
             self._stopped = True
             self._changed.notify_all()
-            if self._runner != threading.get_ident():
-                self._changed.wait_for(lambda: not self._runner and not self._pending)
+            if self._runner == threading.get_ident():
+                return
+            self._changed.wait_for(lambda: not self._runner and not self._pending)
+        # A thread that frees objects of C++ while the program ends would abort it.
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
 
 
 class Communicator:

@@ -80,7 +80,7 @@ def create(given: Any, pg_options: Any = None, replaces_gloo: bool = False) -> A
 def process_group(store: Any, rank: int, size: int, timeout: Any = None, options: Any = None) -> Any:
     """Creates a process group that is not registered in torch.distributed, for libraries that manage groups themselves.
 
-    store:   of PyTorch, with keys of this group alone; ranks find each other in it
+    store:   of PyTorch, with keys of this group alone; ranks find each other in it. After a failure, pass one with other keys
     timeout: datetime.timedelta of joining and of each operation; None: that of torch.distributed
     options: tutti.torch.Options or None
 
