@@ -46,6 +46,7 @@ Status cuda_status(cudaError_t error, const char* call, const std::string& devic
 }
 
 bool VirtualMemory::offered(int) { return true; }
+bool VirtualMemory::offers_files(int) { return true; }
 
 Result<VirtualMemory> VirtualMemory::create_private(int ordinal, std::size_t bytes) {
   if (!the_system().creates) return unsupported("cuMemCreate: not permitted");

@@ -55,10 +55,11 @@ CommunicatorOptions message_options(const CommunicatorOptions& options) {
 Status DeviceBackend::set_up_device() {
   if (reports_ != nullptr) return {};
   const std::size_t writers = peers_.writers_in_process();
-  std::size_t reserved = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
-                                                : std::min(writers * peers_.lanes().lanes_bytes(), kMaxInProcess);
-  if (own_memory().exported_lanes() == nullptr) reserved += peers_.ring().bytes() + kRecordsBytes;
-  TUTTI_CHECK_OK(own_memory().reserve(reserved, preparer_.autotuning() != nullptr ? kAutotunersBytes : 0));
+  const std::size_t lanes = peers_.on_one_device() ? std::min(writers * kLanesOnOneDevice, kMaxOnOneDevice)
+                                                   : std::min(writers * peers_.lanes().lanes_bytes(), kMaxInProcess);
+  TUTTI_CHECK_OK(own_memory().reserve({.lanes = lanes,
+                                       .ring = peers_.ring().bytes(),
+                                       .own = preparer_.autotuning() != nullptr ? kAutotunersBytes : 0}));
   auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));
   preparer_.use(TUTTI_TRY(windows_.make_exchange(*reports)));
   reports_ = std::move(reports);

@@ -137,10 +137,11 @@ std::size_t RankDeviceMemory::bytes() const {
   return for_peers_.bytes() + own_.bytes() + exported_bytes_;
 }
 
-Status RankDeviceMemory::reserve(std::size_t for_peers, std::size_t for_allocate) {
+Status RankDeviceMemory::reserve(const Reserve& wanted) {
   const std::lock_guard lock(mutex_);
-  TUTTI_CHECK_OK(for_peers_.reserve(for_peers));
-  return own_.reserve(for_allocate);
+  TUTTI_CHECK_OK(for_peers_.reserve(wanted.lanes + (records_ == nullptr ? kRecordsBytes : 0) +
+                                    (ring_ == nullptr ? wanted.ring : 0)));
+  return own_.reserve(wanted.own);
 }
 
 Result<std::byte*> RankDeviceMemory::allocate(std::size_t bytes) {

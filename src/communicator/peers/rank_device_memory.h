@@ -59,8 +59,12 @@ class RankDeviceMemory {
   void free_exported_lanes();
 
   std::size_t bytes() const;  // Bytes allocated from the device.
-  // Allocates device memory for later calls of lane(), records() and ring(), and of allocate().
-  Status reserve(std::size_t for_peers, std::size_t for_allocate);
+  // Bytes of device memory that calls need later: lane(), ring() unless it exists, and allocate().
+  struct Reserve {
+    std::size_t lanes, ring, own;
+  };
+  // Allocates the memory, and that of records().
+  Status reserve(const Reserve& wanted);
   // Returns zeroed memory, aligned to 256 bytes, that no other device accesses. Does not wait for kernels of other
   // devices, where the device supports that.
   Result<std::byte*> allocate(std::size_t bytes);

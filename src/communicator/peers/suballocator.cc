@@ -8,6 +8,7 @@ namespace {
 
 // Suffices for most communicators, because further allocations may wait for the device.
 constexpr std::size_t kMinAllocationBytes = std::size_t{4} << 20;
+constexpr std::size_t kPageBytes = std::size_t{2} << 20;  // Devices allocate such pages.
 
 }  // namespace
 
@@ -17,7 +18,7 @@ Suballocator::~Suballocator() {
 
 Status Suballocator::reserve(std::size_t bytes) {
   if (bytes <= left_) return {};
-  const std::size_t allocated = std::max(bytes, kMinAllocationBytes);
+  const std::size_t allocated = std::max((bytes + kPageBytes - 1) / kPageBytes * kPageBytes, kMinAllocationBytes);
   free_ = TUTTI_TRY((device_.*allocate_)(allocated));
   left_ = allocated;
   allocations_.push_back(free_);

@@ -34,7 +34,11 @@ Result<std::byte*> CudaMemory::take_private(std::size_t bytes) {
   if (std::byte* kept = take_free({bytes, false, true})) return kept;
   if (devices_used == 1 || !VirtualMemory::offered(ordinal_)) return take(bytes);
   auto made = VirtualMemory::create_private(ordinal_, bytes);
-  if (!made.ok()) return take(bytes);
+  if (!made.ok()) {
+    log(LogLevel::info, "allocations of device %d may wait for kernels of other devices: %s", ordinal_,
+        std::move(made).status().message().c_str());
+    return take(bytes);
+  }
   std::byte* memory = made.value().data();
   const std::lock_guard lock(mutex_);
   taken_[memory] = {bytes, {}, std::move(made).value()};
@@ -43,7 +47,7 @@ Result<std::byte*> CudaMemory::take_private(std::size_t bytes) {
 
 // Some sandboxes and old drivers create such memory, but cannot export it.
 Result<std::byte*> CudaMemory::take_shared(std::size_t bytes, File& file) {
-  if (!VirtualMemory::offered(ordinal_)) return take(bytes);
+  if (!VirtualMemory::offers_files(ordinal_)) return take(bytes);
   auto exported = take_exported(bytes, file);
   if (exported.ok()) return exported;
   log(LogLevel::info, "memory of device %d is shared by CUDA IPC: %s", ordinal_,

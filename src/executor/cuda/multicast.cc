@@ -7,7 +7,7 @@
 namespace tutti {
 
 bool Multicast::offered(int ordinal) {
-  if (!driver().has_multicast() || !VirtualMemory::offered(ordinal)) return false;
+  if (!driver().has_multicast() || !VirtualMemory::offers_files(ordinal)) return false;
   int supported = 0;
   return driver().attribute(&supported, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, ordinal).ok() && supported != 0;
 }

@@ -19,6 +19,11 @@ CUmemAllocationProp properties(int ordinal, CUmemAllocationHandleType type) {
   return wanted;
 }
 
+bool has(int ordinal, CUdevice_attribute attribute) {
+  int answer = 0;
+  return driver().attribute(&answer, attribute, ordinal).ok() && answer != 0;
+}
+
 Result<std::size_t> rounded(const CUmemAllocationProp& wanted, std::size_t bytes) {
   std::size_t unit = 0;
   TUTTI_CHECK_OK(driver().granularity(&unit, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
@@ -28,13 +33,11 @@ Result<std::size_t> rounded(const CUmemAllocationProp& wanted, std::size_t bytes
 }  // namespace
 
 bool VirtualMemory::offered(int ordinal) {
-  if (!driver().has_virtual_memory()) return false;
-  int manages = 0, files = 0;
-  const auto ask = [&](int& answer, CUdevice_attribute attribute) {
-    return driver().attribute(&answer, attribute, ordinal).ok() && answer != 0;
-  };
-  return ask(manages, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
-         ask(files, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+  return driver().has_virtual_memory() && has(ordinal, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+}
+
+bool VirtualMemory::offers_files(int ordinal) {
+  return offered(ordinal) && has(ordinal, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 }
 
 Result<VirtualMemory> VirtualMemory::create(int ordinal, std::size_t bytes) {

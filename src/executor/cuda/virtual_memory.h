@@ -14,8 +14,10 @@ namespace tutti {
 // Frees the memory when destroyed. Bound to one device.
 class VirtualMemory {
  public:
-  // True if the device supports such memory; false if the driver is too old.
+  // Whether the device supports create_private(). False if the driver is too old.
   static bool offered(int ordinal);
+  // Whether the device supports create(), too.
+  static bool offers_files(int ordinal);
   // Allocates at least `bytes` on the device, which must be current. The memory is not zeroed.
   static Result<VirtualMemory> create(int ordinal, std::size_t bytes);
   // Like create(), without a file, and without access by other devices. Unlike cudaMalloc(), it does not wait for

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -168,8 +169,21 @@ CUresult unmap_memory(CUdeviceptr address, std::size_t bytes) {
   });
 }
 
+// Waits for kernels of the other devices that get access.
+void await_before_access(Lock& lock, CUdeviceptr address, const CUmemAccessDesc* entries, std::size_t count) {
+  const auto view = space().views.find(address);
+  if (view == space().views.end() || entries == nullptr || node_options().waits == AllocationWaits::none) return;
+  const int owner = view->second.memory->device;
+  engine().await(lock, "cuMemSetAccess", [&] {
+    return std::none_of(entries, entries + count, [&](const CUmemAccessDesc& each) {
+      return each.location.id != owner && each.location.id < device_count() && engine().runs_kernel(each.location.id);
+    });
+  });
+}
+
 CUresult set_access(CUdeviceptr address, std::size_t bytes, const CUmemAccessDesc* entries, std::size_t count) {
-  return driver_without_context([&](Lock&) {
+  return driver_without_context([&](Lock& lock) {
+    await_before_access(lock, address, entries, count);
     const auto view = space().views.find(address);
     if (view == space().views.end() || view->second.bytes != bytes || entries == nullptr) return cudaErrorInvalidValue;
     for (std::size_t i = 0; i < count; ++i) {
