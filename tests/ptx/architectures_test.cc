@@ -14,6 +14,7 @@ class PtxOfArchitecture : public testing::TestWithParam<const char*> {};
 
 TEST_P(PtxOfArchitecture, Loads) {
   std::ifstream list(std::string(TUTTI_PTX_LISTS) + GetParam() + ".txt");
+  if (!list) GTEST_SKIP() << "this nvcc has no compute_" << GetParam();
   int files = 0;
   for (std::string path; std::getline(list, path); ++files) {
     std::ifstream file(path);

@@ -31,7 +31,11 @@ set(kernels src/executor/cuda/kernel.cu src/executor/cuda/compressed_kernel.cu s
             tests/compression/cuda_codec.cu perf/gpu/kernels.cu perf/gpu/two_shot.cu perf/tool/gpu_pattern.cu)
 list(TRANSFORM kernels PREPEND ${PROJECT_SOURCE_DIR}/)
 tutti_test(architectures_test.cc LINKS tutti_ptx_machine LABELS ptx)
-foreach(architecture 80 90 100)
+set(architectures 80 90)
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+  list(APPEND architectures 100)
+endif()
+foreach(architecture ${architectures})
   add_library(tutti_ptx_for_${architecture} OBJECT ${kernels})
   set_target_properties(tutti_ptx_for_${architecture} PROPERTIES CUDA_PTX_COMPILATION ON
                         CUDA_ARCHITECTURES ${architecture}-virtual)
