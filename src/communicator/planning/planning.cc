@@ -125,7 +125,8 @@ std::string_view forced_algorithm(const CommunicatorOptions& options, const Prob
     return {};
   }
   if (options.algorithm != kSwitchStaged || switches_add) return options.algorithm;
-  warn_about_nccl_variable("NCCL_ALGO", "NVLS needs GPUs of one host whose switches add the elements of the call");
+  warn_about_nccl_variable(
+      "NCCL_ALGO", "for " + describe(problem) + ", NVLS needs GPUs of one host whose switches add the elements");
   return {};
 }
 
