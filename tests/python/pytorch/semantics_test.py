@@ -291,6 +291,7 @@ def zz_errors_name_the_collective(rank, size):
         sent = dist.isend(torch.ones(3), group=group, group_dst=peer)
         dist.recv(torch.ones(3), group=group, group_src=peer)
         sent.wait()
+    dist.barrier()  # The group fails when its messages have completed.
     call = dist.barrier if rank == 0 else lambda group: dist.all_reduce(torch.ones(4), group=group)
     for number in (2, 3):
         error = error_of(lambda: call(group=group))
