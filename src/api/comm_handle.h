@@ -46,7 +46,7 @@ struct SharedComm {
   std::vector<tutti_comm> views;
   std::string launcher;
   std::shared_mutex in_use;            // Held shared by threads that ask for the failure.
-  std::mutex telling;                  // Guards `failure`.
+  std::mutex failure_mutex;            // Guards `failure`.
   std::string failure;                 // Text of tutti_last_error; constant once set.
   std::atomic<bool> reported = false;  // The caller has received the communicator's failure.
 };

@@ -127,7 +127,7 @@ Status ask(tutti_comm comm, Question&& question) {
 
 // Returns why the communicator failed, or "". The text is valid until the communicator is destroyed.
 const char* text_of_failure(SharedComm& shared, Communicator* communicator) {
-  const std::lock_guard lock(shared.telling);
+  const std::lock_guard lock(shared.failure_mutex);
   if (shared.failure.empty() && communicator != nullptr) shared.failure = communicator->failure().message();
   if (shared.failure.empty()) return "";  // A later failure changes the member.
   shared.reported = true;
