@@ -1,6 +1,6 @@
-// Device memory by the driver's virtual memory management. Another process opens it through a file descriptor, which,
-// unlike CUDA IPC handles, needs no common PID namespace. Multicast requires such memory. Or only one device accesses
-// it.
+// Device memory by the driver's virtual memory management. Shared memory has a file descriptor, through which another
+// process opens it; unlike CUDA IPC handles, that needs no common PID namespace. Multicast requires shared memory.
+// Private memory is accessed by one device only.
 #pragma once
 
 #include <cstddef>
