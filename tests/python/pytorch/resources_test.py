@@ -10,7 +10,7 @@ import threading
 import torch
 import torch.distributed as dist
 import tutti.torch
-from harness import case, main, raises, same, total
+from harness import TIMEOUT_S, case, main, raises, same, total
 from tutti.torch import _native
 
 
@@ -51,15 +51,15 @@ def call_without_a_thread_fails(rank, size):
 def callback_without_a_thread_runs(rank, size):
     if tutti.torch.path() != "C++":
         return  # get_future() of the Python path raises.
-    group, received, seen = dist.new_group(), torch.zeros(3), []
+    group, received, called = dist.new_group(), torch.zeros(3), threading.Event()
     dist.barrier(group)
     message = dist.irecv(received, (rank - 1) % size, group=group)
     with no_more_threads():
         future = message.get_future()
-        future.add_done_callback(lambda done: seen.append(True))
+        future.add_done_callback(lambda done: called.set())
         dist.isend(torch.full((3,), float(rank)), (rank + 1) % size, group=group).wait()
-        future.wait()
-    assert seen
+        future.wait()  # A future is complete before its callbacks run.
+        assert called.wait(TIMEOUT_S)
     same(received, torch.full((3,), float((rank - 1) % size)))
     dist.destroy_process_group(group)
 
