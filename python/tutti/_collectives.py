@@ -45,6 +45,7 @@ class Collectives:
     """
 
     _handle: int | None
+    _owner: Any
     _describe: Callable[[Any, bool], Described] = staticmethod(describe)
     rank: int
     ranks: int
@@ -297,10 +298,11 @@ class Collectives:
         """Raises the error of a call, or keeps its arrays until it is done."""
         if status:
             raise self._error(status, operation)
+        comm = ((self._owner or self)._handle or 0, self.rank)  # A view may be gone when an error is found.
         if thread.depth:
-            thread.keep(stream if isinstance(stream, Stream) else None, owners, (self._handle or 0, self.rank))
+            thread.keep(stream if isinstance(stream, Stream) else None, owners, comm)
         elif isinstance(stream, Stream):
-            stream.keep(owners, (self._handle or 0, self.rank))
+            stream.keep(owners, comm)
 
 
 def _handle(stream: Any) -> Any:

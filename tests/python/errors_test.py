@@ -80,7 +80,7 @@ class Errors(unittest.TestCase):
                     comm.recv(numpy.ones(1), comm.rank + 1)
                 finally:
                     failed.release()
-            for rank, error in enumerate(ranks.threads(call, 3, timeout=0.5)[:2]):
+            for rank, error in enumerate(ranks.threads(call, 3, timeout=2)[:2]):
                 self.assertEqual((error.rank, error.peer), (rank, 2), error)
 
     def test_abort_ends_waits_of_all_ranks(self):
@@ -113,18 +113,18 @@ class Errors(unittest.TestCase):
             ended, errors = threading.Event(), []
 
             def call(comm):
-                pair = comm.split(0, key=-comm.rank, timeout=ranks.TIMEOUT_S)
+                pair = comm.split(0, key=-comm.rank)
                 stream = tutti.Stream()
                 pair.barrier(stream=stream)
                 if comm.rank == 1:
                     stream.synchronize()
                     return ended.wait(ranks.TIMEOUT_S)  # In no call until rank 0 has ended.
-                comm.recv(numpy.ones(1), 1, stream=stream)
+                comm.with_options(timeout=0.2).recv(numpy.ones(1), 1, stream=stream)
                 try:
                     end(stream, errors)
                 finally:
                     ended.set()
-            errors.append(ranks.threads(call, 2, timeout=0.2)[0])
+            errors.append(ranks.threads(call, 2)[0])
             for error in errors:
                 self.assertEqual(fields(error), ("Timeout", "timeout", "recv", 0, 1), error)
 
