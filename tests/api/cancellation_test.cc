@@ -48,9 +48,13 @@ void expect_timeout(const std::function<tutti_status(tutti_comm comm, float* val
     if (tutti_comm_create_all(2, &options, comms) != tutti_ok) return 1;
     float values[2] = {1, 2};
     const auto both_reduce = [&] {  // Prepares the call that waits.
+      options.timeout_ms = 20'000;
       tutti_group_start();
-      for (int i = 0; i < 2; ++i)
-        tutti_all_reduce(&values[i], &values[i], 1, tutti_float32, tutti_sum, comms[i], nullptr);
+      for (int i = 0; i < 2; ++i) {
+        tutti_comm patient = nullptr;
+        if (tutti_comm_with_options(comms[i], &options, &patient) != tutti_ok) return tutti_internal_error;
+        tutti_all_reduce(&values[i], &values[i], 1, tutti_float32, tutti_sum, patient, nullptr);
+      }
       return tutti_group_end();
     };
     for (int i = 0; i < 3; ++i) {

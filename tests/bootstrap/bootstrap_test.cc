@@ -111,18 +111,17 @@ TEST(Bootstrap, ReportsMissingRanks_ToAllJoinedRanks) {
   RendezvousOptions options = here();
   options.report_after_ms = 100;
   set_log_sink([](std::string_view line) {
-    if (line.find("waiting for ranks 3, 5 of 7 to join, 100 ms after the first rank") != std::string_view::npos)
-      *logged = true;
+    if (line.find("waiting for ranks 3, 5 of 7 to join, ") != std::string_view::npos) *logged = true;
   });
   const Meeting point(options);
   const UniqueId id = point.id();
   const std::int64_t began = now_ns();
   Processes processes;
   for (const Rank rank : {0, 1, 2, 4, 6}) {
-    processes.start([=] { return join_and_exchange(id, rank, 7, within(500)); });
+    processes.start([=] { return join_and_exchange(id, rank, 7, within(3000)); });
   }
-  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ranks 3, 5 of 7 did not join within 500 ms");
-  EXPECT_GE(elapsed_ms(began), 490);
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text, "ranks 3, 5 of 7 did not join within 3 s");
+  EXPECT_GE(elapsed_ms(began), 2990);
   set_log_sink(nullptr);
   EXPECT_TRUE(*logged);
 }

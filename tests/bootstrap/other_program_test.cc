@@ -61,7 +61,7 @@ TEST(Rendezvous, SaysThatOtherProgramIsNotTutti) {
 
 TEST(Rendezvous, ReportsAbsentRank0_WhenOtherProgramHasEnded) {
   const std::string text = failure_beside(
-      300, [](Socket) {}, 1);
+      3000, [](Socket) {}, 1);
   EXPECT_NE(text.find(": it has not started, or failed to join; see its log"), std::string::npos) << text;
   EXPECT_EQ(text.find("a program accepted the connection"), std::string::npos) << text;
 }

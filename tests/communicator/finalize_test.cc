@@ -98,10 +98,12 @@ TEST(Finalize, ReportsLastCallOfMissingRank) {
   options.name = "gradients";
   auto made = Communicator::create_all(2, options);
   ASSERT_TRUE(made.ok());
-  on_all(made.value(), [](Communicator& communicator) {
+  options.timeout_ms = 20'000;
+  const auto statuses = on_all(made.value(), [&](Communicator& communicator) {
     std::vector<float> buffer(16);
-    return communicator.run(all_reduce(buffer));
+    return communicator.run(all_reduce(buffer), &options);
   });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
   const std::string text = made.value()[0]->finalize().message();
   EXPECT_EQ(text.find("finalize on gradients: rank 0 waited 200 ms for rank 1, whose last collective call here was #1, "
                       "all_reduce(16 float32, sum): "),

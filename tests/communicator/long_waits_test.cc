@@ -45,14 +45,13 @@ TEST_F(LongWaitWarning, NamesMissingRank) {
     CommunicatorOptions options = communicator.options();
     options.timeout_ms = 4000;
     for (int i = 0; i < 3; ++i) TUTTI_CHECK_OK(communicator.run(all_reduce(buffer), &options));
-    EXPECT_EQ(reported, 0);
-    while (communicator.rank() == 1 && reported == 0 && !over) std::this_thread::yield();
+    while (communicator.rank() == 1 && !said("#4: rank 0 has waited ") && !over) std::this_thread::yield();
     Status status = communicator.run(all_reduce(buffer), &options);
     over = true;
     return status;
   });
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
-  EXPECT_TRUE(said("all_reduce(100 float32, sum) #4: rank 0 has waited 1")) << lines;
+  EXPECT_TRUE(said("all_reduce(100 float32, sum) #4: rank 0 has waited ")) << lines;
   EXPECT_TRUE(said(" s for rank 1, which has not called it (gives up after 4 s)")) << lines;
 }
 
@@ -154,7 +153,7 @@ TEST_F(LongWaitWarning, IsLoggedOncePerWait) {
   Communicators ranks = make_ranks(2);
   std::vector<float> buffer(100);
   CommunicatorOptions options = ranks[0]->options();
-  options.timeout_ms = 200;
+  options.timeout_ms = 2000;
   EXPECT_EQ(ranks[0]->run(all_reduce(buffer), &options).code(), Code::timeout);
   EXPECT_EQ(reported, 1);
 }
@@ -164,7 +163,7 @@ TEST_F(LongWaitWarning, SuggestsRemedy_InFinalize) {
   Communicators ranks = make_ranks(2);
   std::thread first([&] { EXPECT_TRUE(ranks[0]->finalize().ok()); });
   while (reported == 0) std::this_thread::yield();
-  EXPECT_TRUE(said("finalize of an unnamed communicator of 2 ranks: rank 0 has waited 5")) << lines;
+  EXPECT_TRUE(said("finalize of an unnamed communicator of 2 ranks: rank 0 has waited ")) << lines;
   EXPECT_TRUE(
       said(" s for rank 1, which has made no collective call here (gives up after 1 min): a thread that drives "
            "several ranks must finalize or destroy them in one group"))
@@ -177,7 +176,7 @@ TEST_F(LongWaitWarning, CoversMessages) {
   Communicators ranks = make_ranks(2);
   std::vector<int> received(10);
   CommunicatorOptions options = ranks[0]->options();
-  options.timeout_ms = 200;
+  options.timeout_ms = 2000;
   EXPECT_EQ(ranks[0]->run(message(Kind::recv, 1, received), &options).code(), Code::timeout);
   EXPECT_TRUE(said("recv(10 int32, from rank 1): rank 0 has waited ")) << lines;
 }

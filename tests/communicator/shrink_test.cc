@@ -148,10 +148,12 @@ TEST(Shrink, ProcessesFramesSentBeforeIt) {
 
 TEST(Shrink, ReportsBothListsOnAllRanks_WhenTheyDiffer) {
   Communicators ranks = make_ranks(4);
+  std::barrier together(3);
   for (const Rank odd : {0U, 1U, 2U}) {
     const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
       if (communicator.rank() == 3) return {};
       const List list = communicator.rank() == odd ? List{} : List{3};
+      together.arrive_and_wait();
       // The timeout ends the wait of a rank that calls after the others have left.
       return communicator.shrink(list, waiting(communicator, 500)).status();
     });
@@ -174,9 +176,11 @@ TEST(Shrink, ReportsExclusion_ToExcludedRank) {
 
 TEST(Shrink, NamesMissingRanks_AndCanBeRetried) {
   Communicators ranks = make_ranks(5);
-  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+  std::barrier together(2);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
     if (communicator.rank() != 0 && communicator.rank() != 2) return {};
-    return communicator.shrink({3}, waiting(communicator, 30)).status();
+    together.arrive_and_wait();
+    return communicator.shrink({3}, waiting(communicator, 1000)).status();
   });
   for (const Rank rank : {0U, 2U}) expect_words(statuses[rank], Code::timeout, {"for ranks 1, 4 to join the shrink"});
   expect_ok(on_all(ranks, [](Communicator& communicator) { return go_on(communicator, {3}); }));

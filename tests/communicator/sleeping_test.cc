@@ -98,7 +98,8 @@ TEST(SleepingWait, SpinsOrSleeps_AsOptionsRequest) {
     const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
       if (communicator.rank() == 1) {
         const BoardEntry& entry = communicator.board().entry(0);
-        for (const Deadline deadline = Deadline::after_ms(300); !slept && !deadline.passed();)
+        const int limit_ms = mode == WaitMode::sleep ? 20'000 : 300;
+        for (const Deadline deadline = Deadline::after_ms(limit_ms); !slept && !deadline.passed();)
           slept = load_acquire(&entry.asleep) != 0;
       }
       return reduce_small(communicator);

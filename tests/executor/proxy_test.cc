@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -62,10 +63,13 @@ class ProxyTest : public testing::Test {
   void take() { store_release(&reading_.view.credits->taken, posted_); }
   void expect_call(int end, std::uint32_t number) { proxies_[end]->expect(number); }
   void end_call(int end, std::uint32_t number) { store_release(&ended_[end], number); }
+  // Returns the number of rounds per 200 ms.
   std::uint64_t rounds_meanwhile(int end) {
     const std::uint64_t before = proxies_[end]->rounds();
+    const auto began = std::chrono::steady_clock::now();
     std::this_thread::sleep_for(kWhile);
-    return proxies_[end]->rounds() - before;
+    const std::uint64_t rounds = proxies_[end]->rounds() - before;
+    return rounds * kWhile / std::max<std::chrono::nanoseconds>(kWhile, std::chrono::steady_clock::now() - began);
   }
 
   Connections both_;

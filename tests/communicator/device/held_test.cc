@@ -93,7 +93,7 @@ TEST_F(HeldStreams, AreReleased_OnAbort) {
 }
 
 TEST_F(HeldStreams, AreReleased_AtDeadline) {
-  call(1);
+  call(1000);
   expect_let_go(Code::timeout, "waits for the whole device while a stream is held");
 }
 

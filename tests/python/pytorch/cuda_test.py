@@ -278,6 +278,7 @@ def zz_abort_ends_calls(rank, size):
     group = dist.new_group()
     sum_works(rank, size, group)
     work = dist.all_reduce(filled(rank, 3, 1), group=group, async_op=True) if rank > 0 else None
+    dist.barrier()  # Rank 0 aborts when the others have made their calls.
     backend_of(group).abort()
     if work is not None:
         assert isinstance(error_of(lambda: work.wait(datetime.timedelta(seconds=TIMEOUT_S))), tutti.Aborted)
