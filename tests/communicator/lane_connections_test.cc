@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "src/communicator/planning/lane_specs.h"
+
 namespace tutti::test {
 namespace {
 

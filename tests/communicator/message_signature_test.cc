@@ -1,5 +1,5 @@
 // Signatures of messages: what a receiver can tell from them.
-#include "src/communicator/planning/message_signature.h"
+#include "src/communicator/call/message_signature.h"
 
 #include <gtest/gtest.h>
 

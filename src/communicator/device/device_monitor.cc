@@ -10,7 +10,7 @@
 #include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/communicator/control/mesh.h"
-#include "src/communicator/planning/disagreement.h"
+#include "src/communicator/membership/disagreement.h"
 #include "src/communicator/planning/planning.h"
 #include "src/executor/proxy/proxy.h"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/communicator/planning/lane_specs.h"
+
 namespace tutti {
 namespace {
 

@@ -13,6 +13,7 @@
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"
 #include "src/plan/algorithm.h"
+#include "src/plan/lanes.h"
 #include "src/plan/plan.h"
 #include "src/plan/rank_mapping.h"
 

@@ -6,8 +6,8 @@
 
 #include "src/base/atomic.h"
 #include "src/communicator/call/all_to_all_v.h"
+#include "src/communicator/call/message_signature.h"
 #include "src/communicator/planning/lane_specs.h"
-#include "src/communicator/planning/message_signature.h"
 
 namespace tutti {
 namespace {

@@ -3,8 +3,7 @@
 #include <string>
 
 #include "src/base/clock.h"
-#include "src/communicator/planning/disagreement.h"
-#include "src/communicator/planning/planning.h"
+#include "src/communicator/membership/disagreement.h"
 
 namespace tutti {
 namespace {

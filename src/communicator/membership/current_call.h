@@ -6,9 +6,9 @@
 #include <string>
 
 #include "src/communicator/call/call.h"
+#include "src/communicator/call/message_signature.h"
 #include "src/communicator/control/board.h"
 #include "src/communicator/membership/membership.h"
-#include "src/communicator/planning/message_signature.h"
 
 namespace tutti {
 

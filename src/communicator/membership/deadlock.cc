@@ -11,9 +11,8 @@
 #include <algorithm>
 #include <string>
 
-#include "src/communicator/planning/disagreement.h"
-#include "src/communicator/planning/message_signature.h"
-#include "src/communicator/planning/planning.h"
+#include "src/communicator/call/message_signature.h"
+#include "src/communicator/membership/disagreement.h"
 
 namespace tutti {
 namespace {

@@ -13,7 +13,6 @@
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/control/proposals.h"
 #include "src/communicator/control/regions.h"
-#include "src/communicator/planning/lane_specs.h"
 #include "src/executor/lane_io.h"
 #include "transports/shm/shm_transport.h"
 

@@ -1,10 +1,9 @@
-#include "src/communicator/planning/disagreement.h"
+#include "src/communicator/membership/disagreement.h"
 
 #include <string>
 
 #include "src/base/config.h"
 #include "src/communicator/call/forced.h"
-#include "src/communicator/planning/planning.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {

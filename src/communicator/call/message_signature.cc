@@ -1,4 +1,4 @@
-#include "src/communicator/planning/message_signature.h"
+#include "src/communicator/call/message_signature.h"
 
 #include <algorithm>
 
