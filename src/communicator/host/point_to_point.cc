@@ -51,13 +51,13 @@ Status lost_message(const LaneSpec& lane, const Lost& lost, std::uint64_t receiv
                        " before both left; the first is " + describe_send(lost.first, lane.reader));
 }
 
-}  // namespace
-
-// ---- One message ----
-
 LaneSpec lane_of_message(const Call& call, Rank self, std::uint16_t tag) {
   return call.kind == Kind::send ? message_spec(self, call.root, tag) : message_spec(call.root, self, tag);
 }
+
+}  // namespace
+
+// ---- One message ----
 
 MessageOperation::MessageOperation(ControlPlane& control, Waiter& waiter, MessageOrder& order, const Call& call,
                                    const MessageTerms& terms)

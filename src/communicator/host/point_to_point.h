@@ -33,9 +33,6 @@ struct MessageTerms {
   std::int64_t timeout_ms = 0;
 };
 
-// Returns the lane of a send or recv of rank `self`.
-LaneSpec lane_of_message(const Call& call, Rank self, std::uint16_t tag);
-
 class MessageOperation final : public Operation {
  public:
   // `order` is that of the message's lane, and must outlive the operation. The message takes the next place in it.
