@@ -1,5 +1,6 @@
 """Tests that each rule of tools/tidy reports an offence, and that no rule reports a clean tree."""
 
+import graphlib
 import os
 import re
 import subprocess
@@ -13,6 +14,13 @@ HEADER = "#pragma once\n\nint answer();\n"
 
 def lines_of_body(count):
     return "".join(f"  value += {i};\n" for i in range(count))
+
+
+def tables():
+    names = {}
+    with open(TIDY, encoding="utf-8") as file:
+        exec(re.search(r"^ARROWS = .*?^}\n.*?^}\n", file.read(), re.M | re.S).group(), names)
+    return names
 
 
 def tidy(files):
@@ -54,10 +62,12 @@ class Tidy(unittest.TestCase):
     def test_accepts_a_folder_that_sees_its_module(self):
         self.accepts({"transports/transport.h": HEADER, "transports/shm/a.cc": '#include "transports/transport.h"\n'})
 
+    def test_arrows_have_no_cycle(self):
+        for arrows in (tables()["ARROWS"], tables()["FOLDER_ARROWS"]):
+            graphlib.TopologicalSorter({origin: targets.split() for origin, targets in arrows.items()}).prepare()
+
     def test_rejects_an_arrow_that_no_include_uses(self):
-        modules = {}
-        with open(TIDY, encoding="utf-8") as file:
-            exec(re.search(r"^ARROWS = .*?^}\n.*?^}\n", file.read(), re.M | re.S).group(), modules)
+        modules = tables()
         arrows = [*modules["ARROWS"].items(), *modules["FOLDER_ARROWS"].items()]
         tree = {f"{module}/a.h": "" for module, _ in arrows}
         for module, targets in arrows:
