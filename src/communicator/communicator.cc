@@ -152,9 +152,7 @@ Result<std::unique_ptr<Communicator>> Communicator::extended(Result<std::unique_
 }
 
 Status Communicator::pass(Rank to, int descriptor) {
-  Frame frame;
-  frame.kind = FrameKind::memory;
-  return control_->membership.mesh.send(to, frame, descriptor);
+  return control_->membership.mesh.send(to, {.kind = FrameKind::memory}, descriptor);
 }
 
 Result<File> Communicator::take_passed(Rank from) {

@@ -152,9 +152,7 @@ Result<ReceivedFrame> Shrinking::await(Rank member, FrameKind kind) {
 
 Result<Board> Shrinking::share_board() {
   if (self_ != 0) {
-    Frame frame;
-    frame.kind = FrameKind::consent;
-    TUTTI_CHECK_OK(part_->send(0, frame));
+    TUTTI_CHECK_OK(part_->send(0, {.kind = FrameKind::consent}));
     if (!part_->is_remote(0)) {
       ReceivedFrame received = TUTTI_TRY(await(0, FrameKind::board));
       return tutti::adopt_board(*part_, std::move(received.file), ranks());
@@ -164,10 +162,8 @@ Result<Board> Shrinking::share_board() {
     return tutti::share_board(*part_, self_, ranks(), Watch{deadline_});
   }
   for (Rank member = 1; member < ranks(); ++member) TUTTI_CHECK_OK(await(member, FrameKind::consent).status());
-  Frame frame;
-  frame.kind = FrameKind::consent;
   for (Rank member = 1; member < ranks(); ++member) {
-    if (part_->is_remote(member)) TUTTI_CHECK_OK(part_->send(member, frame));
+    if (part_->is_remote(member)) TUTTI_CHECK_OK(part_->send(member, {.kind = FrameKind::consent}));
   }
   return tutti::share_board(*part_, 0, ranks(), Watch{deadline_});
 }

@@ -48,13 +48,11 @@ std::string Splitting::during_split() const { return "during the split" + parent
 // In each pair, the rank with the lower number in the parent creates the contact.
 Status Splitting::exchange_contacts(std::vector<Contact>& contacts) {
   Membership& membership = parent_.membership;
-  Frame frame;
-  frame.kind = FrameKind::socket;
   for (Rank other = 0; other < members_.size(); ++other) {
     if (members_[other] <= membership.rank) continue;
     auto further = TUTTI_TRY(membership.mesh.new_contact(members_[other]));
     contacts[other] = std::move(further.first);
-    TUTTI_CHECK_OK(membership.mesh.send(members_[other], frame, further.second));
+    TUTTI_CHECK_OK(membership.mesh.send(members_[other], {.kind = FrameKind::socket}, further.second));
   }
   for (Rank other = 0; other < members_.size(); ++other) {
     if (members_[other] >= membership.rank) continue;
@@ -96,14 +94,13 @@ Result<Board> Splitting::join() {
   TUTTI_CHECK_OK(std::move(exchanged));
   Board board =
       TUTTI_TRY(share_board(mesh, self_, ranks, [this](Rank from, FrameKind kind) { return await(from, kind); }));
-  Frame frame;
-  frame.kind = FrameKind::consent;
+  const Frame consent = {.kind = FrameKind::consent};
   if (self_ != 0) {
-    TUTTI_CHECK_OK(mesh.send(0, frame));
+    TUTTI_CHECK_OK(mesh.send(0, consent));
     TUTTI_CHECK_OK(await(0, FrameKind::consent).status());
   } else {
     for (Rank other = 1; other < ranks; ++other) TUTTI_CHECK_OK(await(other, FrameKind::consent).status());
-    for (Rank other = 1; other < ranks; ++other) TUTTI_CHECK_OK(mesh.send(other, frame));
+    for (Rank other = 1; other < ranks; ++other) TUTTI_CHECK_OK(mesh.send(other, consent));
   }
   return board;
 }

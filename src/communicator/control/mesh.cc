@@ -295,8 +295,7 @@ Status Mesh::death(Rank peer, const std::string& when) const {
 }
 
 void Mesh::leave() {
-  Frame frame;
-  frame.kind = FrameKind::goodbye;
+  const Frame frame = {.kind = FrameKind::goodbye};
   for (Rank peer = 0; peer < peers_.size(); ++peer) {
     if (is_remote(peer)) {
       (void)send(peer, frame).ok();

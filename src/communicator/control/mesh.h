@@ -66,9 +66,7 @@ static_assert(sizeof(Frame) == 256);
 // Returns a frame with a payload of plain data; its size must be fixed.
 template <typename Payload>
 Frame frame_of(FrameKind kind, const Payload& payload) {
-  Frame frame;
-  frame.kind = kind;
-  frame.bytes = sizeof payload;
+  Frame frame = {.kind = kind, .bytes = sizeof payload};
   std::memcpy(frame.payload.data(), &payload, sizeof payload);
   return frame;
 }

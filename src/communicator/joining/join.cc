@@ -34,8 +34,7 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& a
     return adopt_board(mesh, std::move(received.file), ranks);
   }
   Board board = TUTTI_TRY(Board::create(ranks));
-  Frame frame;
-  frame.kind = FrameKind::board;
+  const Frame frame = {.kind = FrameKind::board};
   for (Rank peer = rank + 1; peer < ranks; ++peer) {
     if (!mesh.is_remote(peer)) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));
   }
