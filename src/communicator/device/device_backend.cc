@@ -120,7 +120,6 @@ Result<DeviceJob> DeviceBackend::collective(const Call& call, const Communicator
   reclaim_memory();
   PreparedDeviceCall& prepared = *TUTTI_TRY(calls_.make(call, options));
   TUTTI_CHECK_OK(announce(prepared.record, call));
-  if (prepared.mapped) ++mapped_calls_;
   if (prepared.entry.call.task.compression != CompressionFormat::none) statistics_.add(prepared.carried);
   statistics_.record(prepared.runs.with(options.compression_rounding.rounding));
   return jobs_.job_of(prepared, call, options, signature_of(prepared.record));

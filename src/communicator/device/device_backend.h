@@ -60,9 +60,6 @@ class DeviceBackend final : public Backend {
   Result<WindowHandle> register_window(const WindowBuffer& own);
   bool has_window(WindowHandle window) const { return windows_.contains(window); }
   Status deregister_window(WindowHandle window);
-  // Number of collectives so far whose plans access peers' memory directly. For tests.
-  std::uint64_t mapped_calls() const { return mapped_calls_; }
-
   // Number of polls of the proxy; 0 without a proxy. For tests.
   std::uint64_t proxy_rounds() const { return monitor_.proxy_rounds(); }
 
@@ -126,7 +123,6 @@ class DeviceBackend final : public Backend {
   std::unique_ptr<KernelReports> reports_;        // Null until the device is set up.
   std::unique_ptr<TimeSlicedLauncher> launcher_;  // Null: no time slicing; thread blocks wait on the device.
   std::unique_ptr<DeviceCallSource> source_;      // Null until the device is set up.
-  std::uint64_t mapped_calls_ = 0;
   RunStatistics statistics_;
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "tests/bootstrap/shared_unique_id.h"
@@ -65,6 +66,11 @@ inline Status all_reduce(DeviceRanks& own, const void* input, void* output, std:
       own.call(0, call_of(Collective::all_reduce, DataType::int32, kCount, input, static_cast<std::byte*>(output)));
   call.options.timeout_ms = test_timeout_ms(own.rig(), timeout_ms);
   return enqueue({&call, 1});
+}
+
+// Returns whether the last call accessed memory of peers in place.
+inline bool ran_mapped(DeviceRanks& own) {
+  return std::string_view(own.backend(0).last_run().algorithm).ends_with("_mapped");
 }
 
 // Returns an empty string if `right`, else `answer`.
