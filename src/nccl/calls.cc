@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <functional>
 
+#include "src/base/types.h"
 #include "src/nccl/memory.h"
 
 namespace tutti::nccl {
 namespace {
 
-struct ElementType {
-  tutti_type type;
-  std::size_t bytes;
-};
-constexpr ElementType kTypes[ncclNumTypes] = {{tutti_int8, 1},     {tutti_uint8, 1},       {tutti_int32, 4},
-                                              {tutti_uint32, 4},   {tutti_int64, 8},       {tutti_uint64, 8},
-                                              {tutti_float16, 2},  {tutti_float32, 4},     {tutti_float64, 8},
-                                              {tutti_bfloat16, 2}, {tutti_float8_e4m3, 1}, {tutti_float8_e5m2, 1}};
+constexpr tutti_type kTypes[ncclNumTypes] = {tutti_int8,    tutti_uint8,    tutti_int32,       tutti_uint32,
+                                             tutti_int64,   tutti_uint64,   tutti_float16,     tutti_float32,
+                                             tutti_float64, tutti_bfloat16, tutti_float8_e4m3, tutti_float8_e5m2};
 constexpr tutti_reduction kReductions[ncclNumOps] = {tutti_sum, tutti_prod, tutti_max, tutti_min, tutti_avg};
 
 constexpr std::size_t kMaxElements = std::size_t{1} << 40;  // Maximum count of tutti.h.
@@ -136,9 +132,9 @@ tutti_comm handle_for(const Call& call) {
   return compressed ? communicator.compressed() : communicator.comm();
 }
 
-tutti_type type_of(ncclDataType_t type) { return kTypes[type].type; }
+tutti_type type_of(ncclDataType_t type) { return kTypes[type]; }
 
-std::size_t size_of(ncclDataType_t type) { return kTypes[type].bytes; }
+std::size_t size_of(ncclDataType_t type) { return tutti::size_of(static_cast<DataType>(type_of(type))); }
 
 Outcome check(Call& call) {
   TUTTI_NCCL_CHECK(check_values(call));
