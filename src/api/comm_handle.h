@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "src/api/handles.h"
 #include "src/api/residuals.h"
 #include "src/base/caught.h"
+#include "src/base/handle_table.h"
 #include "src/base/no_cancellation.h"
 #include "src/communicator/communicator.h"
 #include "tutti/tutti.h"

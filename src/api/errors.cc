@@ -1,7 +1,5 @@
 #include "src/api/errors.h"
 
-#include <pthread.h>
-
 #include <new>
 #include <utility>
 
@@ -30,10 +28,6 @@ tutti_status report(const char* function, const Status& status) {
 const char* last_error_of_thread() {
   const std::string* text = last_error.get();
   return text == nullptr ? kOutOfMemory : text->c_str();
-}
-
-void call_around_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
-  ::pthread_atfork(prepare, parent, child);
 }
 
 }  // namespace tutti

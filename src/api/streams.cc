@@ -12,18 +12,6 @@ void run_callback(void (*function)(void*, tutti_status), void* argument, const S
   function(argument, static_cast<tutti_status>(status.code()));
 }
 
-template <typename T, HandleKind kind>
-std::shared_ptr<T> held(HandleTable<std::shared_ptr<T>, kind>& table, const void* handle) {
-  std::shared_ptr<T> object;
-  table.visit(handle, [&](const std::shared_ptr<T>& found) { object = found; });
-  return object;
-}
-
-template <typename T, HandleKind kind>
-Result<void*> insert(HandleTable<std::shared_ptr<T>, kind>& table, std::shared_ptr<T> object) {
-  return table.insert(std::make_unique<std::shared_ptr<T>>(std::move(object)));
-}
-
 Status no_stream(tutti_stream handle) {
   if (handle == nullptr) return invalid_argument("stream is null: make one with tutti_stream_create");
   return invalid_argument("invalid stream: it was destroyed, or created before fork()");

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "src/api/handles.h"
+#include "src/base/handle_table.h"
 #include "src/communicator/call/stream.h"
 #include "tutti/tutti.h"
 

@@ -8,7 +8,7 @@
 
 namespace tutti::nccl {
 
-// Programs never dereference handles. An ncclComm is a slot of a table (handles.h).
+// Programs never dereference handles. The handle of a communicator is a number (handles.h).
 struct ncclComm;
 using ncclComm_t = ncclComm*;
 struct CUstream_st;

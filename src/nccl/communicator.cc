@@ -370,9 +370,10 @@ Outcome still_in_progress(const std::string& alternative) {
 }
 
 Outcome admit_new(Shared communicator, ncclComm_t& handle) {
-  handle = admit(std::move(communicator));
-  if (handle != nullptr) return {};
-  return invalid_usage("this process has the maximum number of communicators; destroy some");
+  const Result<void*> made = insert(Handles::instance(), std::move(communicator));
+  if (!made.ok()) return invalid_usage("this process has the maximum number of communicators; destroy some");
+  handle = static_cast<ncclComm_t>(made.value());
+  return {};
 }
 
 void put(ncclComm_t* out, ncclComm_t handle) { __atomic_store_n(out, handle, __ATOMIC_RELEASE); }

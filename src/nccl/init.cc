@@ -35,9 +35,9 @@ Outcome join(ncclComm_t* out, Joining joining) {
   ncclComm_t handle = nullptr;
   TUTTI_NCCL_CHECK(admit_new(communicator, handle));
   put(out, handle);
-  const auto undo = [out, handle, communicator] {
+  const auto undo = [out, handle] {
     put(out, nullptr);
-    retire(handle, *communicator);
+    retire(handle);
   };
   return submit(Job{communicator, [communicator, id = joining.id] { return communicator->join(id); }, undo});
 }
@@ -67,9 +67,9 @@ Outcome make_id(ncclUniqueId* id) {
 Outcome init_all(ncclComm_t* comms, int count, const int* devices) {
   if (comms == nullptr) return invalid_argument("comm is NULL: pass an array of ndev entries");
   TUTTI_NCCL_CHECK(check_rank_config({0, count}));
-  if (static_cast<std::size_t>(count) > kMaxCommunicators)
+  if (static_cast<std::uint32_t>(count) > Handles::kEntries)
     return invalid_argument("ndev is " + std::to_string(count) + "; a process has at most " +
-                            std::to_string(kMaxCommunicators) + " communicators");
+                            std::to_string(Handles::kEntries) + " communicators");
   TUTTI_NCCL_CHECK(check_memory());
   ncclUniqueId id;
   Settings settings;
