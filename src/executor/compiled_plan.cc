@@ -13,8 +13,8 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     bool data = false;
     bool lanes = false;
     bool flags = false;
-    std::uint32_t of_all_ranks = 0;
-    Fold fold = step.fold;
+    bool from_all = false;
+    bool to_all = false;
     for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
       for (Operand operand : side) {
         if (operand.is_memory()) {
@@ -23,9 +23,8 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           mapped_ = mapped_ || (operand.reserved != 0 && operand.space != Space::scratch);
           data = true;
           if (operand.peer == kAllRanks) {
-            ++of_all_ranks;
+            (sends ? to_all : from_all) = true;
             operand.peer = plan.problem.ranks;
-            fold = Fold::by_switches;
           }
         } else {
           (operand.space == Space::flag ? flags : lanes) = true;
@@ -34,13 +33,15 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
         operands_.push_back(operand);
       }
     }
-    TUTTI_ASSERT(of_all_ranks == 0 || of_all_ranks == 2);  // Switches load and store at multicast addresses only.
-    TUTTI_ASSERT(data || !lanes);                          // The length of a message follows from a memory operand.
+    TUTTI_ASSERT(data || !lanes);  // The length of a message follows from a memory operand.
     const auto first = static_cast<std::uint32_t>(operands_.size() - step.sources.size() - step.targets.size());
     steps_.push_back({.first = first,
                       .sources = static_cast<std::uint16_t>(step.sources.size()),
                       .targets = static_cast<std::uint16_t>(step.targets.size()),
-                      .fold = fold,
+                      .fold = from_all && to_all ? Fold::among_all
+                              : from_all         ? Fold::from_all
+                              : to_all           ? Fold::to_all
+                                                 : step.fold,
                       .flags_only = !data,
                       .flags = flags});
     program_.widest =

@@ -167,10 +167,11 @@ class Straightener {
     return true;
   }
 
-  // Returns true if the step only copies extents to scratch, or only from scratch. Scratch overlaps no other buffer, so
-  // such copies are independent of each other.
+  // Returns true if the step only copies extents to scratch, or only from scratch, and not by switches. Scratch
+  // overlaps no other buffer, so such copies are independent of each other.
   bool copies(const StraightStep& step, bool to_scratch) const {
-    if (step.reads != step.writes || step.inputs != step.reads || step.outputs != step.writes) return false;
+    if (by_switches(step.fold) || step.reads != step.writes || step.inputs != step.reads || step.outputs != step.writes)
+      return false;
     std::uint32_t k = 0;
     return std::ranges::all_of(memory_of(step), [&](const StraightMemory& memory) {
       return (memory.operand->space == Space::scratch) == (to_scratch == (k++ >= step.reads));

@@ -46,9 +46,10 @@ struct Operand {
 static_assert(sizeof(Operand) == 24);
 
 // Whether the result of a fold is a complete reduction, with the contribution of every rank. Averages divide such
-// results. by_switches: in compiled plans only, a complete fold from and to scratch of all ranks at multicast
-// addresses.
-enum class Fold : std::uint8_t { partial, complete, by_switches };
+// results. In compiled plans only, by switches: from_all is the sum of scratch of all ranks, to_all a copy to scratch
+// of all ranks, and among_all a sum that is stored to all.
+enum class Fold : std::uint8_t { partial, complete, from_all, to_all, among_all };
+constexpr bool by_switches(Fold fold) { return fold >= Fold::from_all; }
 
 // With compression, a rank rounds its own stored copy exactly as peers receive it, so that all ranks end with the same
 // bits. In an all-reduce this applies to every complete sum, in an all-gather and a broadcast to data read only from

@@ -155,7 +155,8 @@ class ThreadBlockBackend {
             .target_count = targets,
             .count = count,
             .complete = kind == Fold::complete,
-            .by_switches = kind == Fold::by_switches};
+            .from_all = kind == Fold::from_all || kind == Fold::among_all,
+            .to_all = kind == Fold::to_all || kind == Fold::among_all};
   }
 
  private:

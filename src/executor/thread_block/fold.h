@@ -4,7 +4,7 @@
 
 #include "src/executor/thread_block/copy.h"
 #include "src/executor/thread_block/scalar.h"
-#include "src/executor/thread_block/switch_sum.h"
+#include "src/executor/thread_block/switches.h"
 
 namespace tutti {
 
@@ -162,7 +162,7 @@ TUTTI_HOST_DEVICE inline FoldTask simplest_equivalent(FoldTask task, const FoldO
 // Computes ((s0 op s1) op s2) ... for every target, as FoldFunction in cpu/fold.h. Dispatches on type and reduction,
 // once per step.
 TUTTI_HOST_DEVICE inline void thread_block_fold(FoldTask task, FoldOperands operands, ThreadGroup threads) {
-  if (operands.by_switches) return switch_sum(task, operands, threads);
+  if (operands.from_all || operands.to_all) return thread_block_switch(task, operands, threads);
   const FoldForm form = form_of(task.type, task.reduction);
   task.type = form.type;
   task.reduction = form.reduction;

@@ -30,10 +30,10 @@ struct FoldOperands {
   std::byte* const* targets = nullptr;   // Each equals a source (in place) or overlaps none.
   std::uint32_t source_count = 0;
   std::uint32_t target_count = 0;
-  std::uint64_t count = 0;   // Elements.
-  bool complete = false;     // avg: divide by `ranks`.
-  bool by_switches = false;  // The source and the target are multicast addresses.
-  std::uint64_t head = 0;    // Set by thread_block_fold(): bytes before the first pack.
+  std::uint64_t count = 0;                // Elements.
+  bool complete = false;                  // avg: divide by `ranks`.
+  bool from_all = false, to_all = false;  // The only source, or the only target, is a multicast address.
+  std::uint64_t head = 0;                 // Set by thread_block_fold(): bytes before the first pack.
 };
 
 // A thread of a group, and the size of the group.
