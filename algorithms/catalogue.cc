@@ -25,6 +25,7 @@
   entry(all_gather, hierarchical)           \
   entry(all_gather, direct_mapped)          \
   entry(all_gather, direct_staged)          \
+  entry(all_gather, switch_staged)          \
   entry(reduce_scatter, ring)               \
   entry(reduce_scatter, halving)            \
   entry(reduce_scatter, bruck)              \
@@ -32,6 +33,7 @@
   entry(reduce_scatter, hierarchical)       \
   entry(reduce_scatter, direct_mapped)      \
   entry(reduce_scatter, direct_staged)      \
+  entry(reduce_scatter, switch_staged)      \
   entry(broadcast, chain)                   \
   entry(broadcast, binary_tree)             \
   entry(broadcast, direct)                  \
@@ -39,6 +41,7 @@
   entry(broadcast, direct_mapped)           \
   entry(broadcast, split_mapped)            \
   entry(broadcast, split_staged)            \
+  entry(broadcast, switch_staged)           \
   entry(reduce, chain)                      \
   entry(reduce, binary_tree)                \
   entry(reduce, direct)                     \

@@ -87,8 +87,7 @@ std::string translated(const std::string& variable, const std::string& value, st
     const std::string function = colon == std::string_view::npos ? "" : lower(part.substr(0, colon));
     const std::string ours = one_of(variable, list, known, warnings);
     if (ours.empty()) continue;
-    const bool only_all_reduce = ours == "double_binary_tree" || ours == "switch_staged";
-    if (function.empty() || (function == "allreduce" && only_all_reduce)) {
+    if (function.empty() || (function == "allreduce" && ours == "double_binary_tree")) {
       chosen = ours;
     } else {
       warnings.push_back(std::string(part) + " of " + variable +

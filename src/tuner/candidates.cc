@@ -27,8 +27,9 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
     return "has no messages to compress";
   if (is_staged(algorithm) && query.ring.channels == 0)
     return "needs 3 or more GPUs of one host that access each other's memory";
-  if (algorithm.name() == kSwitchStaged && query.algorithm.empty() && !query.switches_add)
-    return "needs NVSwitches that add the type of these elements";
+  if (algorithm.name() == kSwitchStaged && query.algorithm.empty() && !query.by_switches)
+    return reduces(query.problem.collective) ? "needs NVSwitches that add the type of these elements"
+                                             : "needs NVSwitches between the GPUs";
   if (is_mapped(algorithm) && query.network) return "needs buffers that all ranks can access, on one host";
   if (is_mapped(algorithm) && !query.mapped) return "needs buffers that all ranks can access (tutti_mem_alloc)";
   if (!algorithm.supports(query.problem)) {

@@ -54,8 +54,7 @@ struct Query {
   std::uint32_t orders = 1;
   std::uint64_t ll_slot_bytes = 4096;  // Devices: data that a slot of an LL lane holds.
   StagingRing ring = {};
-  // Devices: switches add the elements of this call in the staging ring, and multicast the sums.
-  bool switches_add = false;
+  bool by_switches = false;  // Devices: in the staging ring, switches add and multicast the elements of this call.
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
   const Machine* machine = nullptr;               // Cost model of the machine; null: a typical one.
 };

@@ -86,7 +86,7 @@ std::string_view on_ring(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.ring.channels == 0 || !query.protocol.empty() || ranks <= 2 || ranks > kFewRanks) return "";
   if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return "";
-  if (query.switches_add && ranks >= kMinSwitchRanks && query.block_bytes >= kMinStagedBytes) return kSwitchStaged;
+  if (query.by_switches && ranks >= kMinSwitchRanks && query.block_bytes >= kMinStagedBytes) return kSwitchStaged;
   // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring.
   const bool few_lanes =
       5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, query.ring.channels);
@@ -181,7 +181,7 @@ Choice choose_for_gpus(const Query& query) {
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
   choice.staged = choice.algorithm.ends_with("_staged");
-  choice.by_switches = choice.algorithm == kSwitchStaged && query.switches_add;
+  choice.by_switches = choice.algorithm == kSwitchStaged && query.by_switches;
   choice.compression = query.compression;
   choice.protocol = choice.staged ? Protocol::simple : protocol_for(query, choice.algorithm);
   const bool small = has_inline_flags(choice.protocol);

@@ -255,7 +255,7 @@ TEST(Config, ParsesNcclAlgorithmAndProtocol) {
   EXPECT_EQ(taken("Ring", "Simple"), "ring Simple");
   EXPECT_EQ(taken("tree", "LL"), "double_binary_tree LL");
   EXPECT_EQ(taken("NVLS", ""), "switch_staged ");
-  EXPECT_EQ(taken("allreduce:nvls", ""), "switch_staged ");
+  EXPECT_EQ(taken("allreduce:nvls", ""), " ");
   EXPECT_EQ(taken("Ring,Tree", "LL,LL128,Simple"), " ");
   EXPECT_EQ(taken("None,Tree", "LL128"), "double_binary_tree LL128");
   EXPECT_EQ(taken("allreduce:tree", "ll"), "double_binary_tree LL");
@@ -286,8 +286,8 @@ TEST(Config, WarnsOfUnsupportedNcclValues) {
   EXPECT_EQ(warning("NCCL_ALGO", "NVLSTree"),
             "NVLSTree of NCCL_ALGO has no effect: sums by switches exist within one host only; use NVLS");
   EXPECT_EQ(warning("NCCL_ALGO", "NVLS"), "0 warnings");
-  EXPECT_EQ(warning("NCCL_ALGO", "allgather:nvls"),
-            "allgather:nvls of NCCL_ALGO ignored: a name is forced for all collectives that have it");
+  EXPECT_EQ(warning("NCCL_ALGO", "allreduce:nvls"),
+            "allreduce:nvls of NCCL_ALGO ignored: a name is forced for all collectives that have it");
   EXPECT_EQ(warning("NCCL_ALGO", "^Tree"), "NCCL_ALGO=^Tree ignored: exclusion lists are not supported");
   EXPECT_EQ(warning("NCCL_PROTO", "LL,LL128,Simple"),
             "NCCL_PROTO=LL,LL128,Simple ignored: lists are not supported, only one name can be forced");

@@ -1,4 +1,4 @@
-// Sums by switches: ranks on devices whose rings are bound to a multicast object, and ranks that fall back.
+// Sums and stores by switches: ranks on devices whose rings are bound to a multicast object, and ranks that fall back.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,6 +17,8 @@ struct SwitchCall {
   Reduction reduction = Reduction::sum;
   std::uint64_t count = 0;
   bool by_nccl = false;  // NCCL_ALGO requests the algorithm.
+  Collective collective = Collective::all_reduce;
+  std::uint32_t skipped = 0;  // Elements of memory before each buffer, which then begins within a pack.
 };
 
 std::uint32_t term(Rank rank, std::uint64_t i) { return static_cast<std::uint32_t>((rank * 5 + i * 3 + i / 7) % 9); }
@@ -30,25 +32,39 @@ void put(DataType type, std::byte* at, double value) {
       return store(static_cast<std::uint16_t>(narrow<BFloat16, std::uint32_t>(static_cast<float>(value))));
     case DataType::float64: return store(value);
     case DataType::int32: return store(static_cast<std::int32_t>(value));
+    case DataType::uint8: return store(static_cast<std::uint8_t>(value));
     default: return store(static_cast<float>(value));
   }
+}
+
+// Element i of the output of a rank.
+double result(const SwitchCall& shape, const Problem& problem, Rank rank, std::uint64_t i) {
+  if (shape.collective == Collective::all_gather) return term(static_cast<Rank>(i / shape.count), i % shape.count);
+  if (shape.collective == Collective::broadcast) return term(problem.root, i);
+  const std::uint64_t first = shape.collective == Collective::reduce_scatter ? rank * shape.count : 0;
+  double sum = 0;
+  for (Rank each = 0; each < problem.ranks; ++each) sum += term(each, first + i);
+  return shape.reduction == Reduction::avg ? sum / problem.ranks : sum;
 }
 
 // Returns "right", or an error.
 std::string run_call(const Member& member, const SwitchCall& shape, const char* algorithm) {
   const auto& [own, rank, ranks, meet] = member;
-  const std::size_t bytes = size_of(shape.type);
-  auto* input = own.take<std::byte>(shape.count * bytes);
-  auto* output = own.take<std::byte>(shape.count * bytes);
-  std::vector<std::byte> wanted(shape.count * bytes);
-  for (std::uint64_t i = 0; i < shape.count; ++i) {
-    double sum = 0;
-    for (Rank each = 0; each < ranks; ++each) sum += term(each, i);
-    put(shape.type, input + i * bytes, term(rank, i));
-    put(shape.type, wanted.data() + i * bytes, shape.reduction == Reduction::avg ? sum / ranks : sum);
-  }
+  Problem problem{.collective = shape.collective, .ranks = ranks, .groups = {}};
+  if (has_root(shape.collective)) problem.root = ranks - 1;
+  const std::size_t bytes = size_of(shape.type), skipped = shape.skipped * bytes;
+  const std::uint64_t inputs = input_blocks(problem, rank) * shape.count;
+  const std::uint64_t outputs = output_blocks(problem, rank) * shape.count;
+  std::byte* input = own.take<std::byte>(skipped + inputs * bytes) + skipped;
+  std::byte* output = own.take<std::byte>(skipped + outputs * bytes + kPackBytes) + skipped;
+  std::vector<std::byte> wanted(outputs * bytes + kPackBytes);  // No byte beyond the buffer may change.
+  std::memcpy(wanted.data(), output, wanted.size());
+  for (std::uint64_t i = 0; i < inputs; ++i) put(shape.type, input + i * bytes, term(rank, i));
+  for (std::uint64_t i = 0; i < outputs; ++i)
+    put(shape.type, wanted.data() + i * bytes, result(shape, problem, rank, i));
   meet.arrive_and_wait();
-  Call call = call_of(Collective::all_reduce, shape.type, shape.count, input, output);
+  Call call = call_of(shape.collective, shape.type, shape.count, input, output);
+  call.root = problem.root;
   call.reduction = shape.reduction;
   DeviceCall made = own.call(0, call);
   made.options.algorithm = algorithm;
@@ -59,7 +75,8 @@ std::string run_call(const Member& member, const SwitchCall& shape, const char* 
   if (!status.ok()) return status.message();
   own.synchronize();
   if (std::memcmp(output, wanted.data(), wanted.size()) != 0)
-    return std::string("wrong ") + name(shape.type) + " of " + std::to_string(shape.count);
+    return std::string("wrong ") + name(shape.type) + " of " + name(shape.collective) + ", " +
+           std::to_string(shape.count);
   const std::string ran = own[0].last_run().algorithm;
   return *algorithm == 0 || ran == algorithm ? "right" : "ran " + ran;
 }
@@ -96,13 +113,53 @@ TEST(Switches, AddAllTypes) {
   }
 }
 
+// Buffers at the begin of a pack and within one, of sizes that end within a pack. All types are stored to all ranks.
+TEST(Switches, ServeOtherCollectives) {
+  std::vector<SwitchCall> calls;
+  const auto add = [&](Collective collective, DataType type, std::uint64_t count,
+                       Reduction reduction = Reduction::sum) {
+    for (const std::uint32_t skipped : {0U, 1U})
+      calls.push_back(
+          {.type = type, .reduction = reduction, .count = count, .collective = collective, .skipped = skipped});
+  };
+  for (const Collective collective : {Collective::all_gather, Collective::broadcast}) {
+    for (const DataType type : {DataType::uint8, DataType::bfloat16, DataType::float32, DataType::float64})
+      add(collective, type, 1003);
+    add(collective, DataType::float32, 1);
+  }
+  for (const DataType type : {DataType::float16, DataType::bfloat16, DataType::float32, DataType::float64})
+    add(Collective::reduce_scatter, type, 1003);
+  add(Collective::reduce_scatter, DataType::float32, 1);
+  add(Collective::reduce_scatter, DataType::float64, 501, Reduction::avg);
+  add(Collective::reduce_scatter, DataType::int32, 301);  // Without switches.
+  EXPECT_EQ(run_ranks(4, "all", [&](const Member& member) { return run_calls(member, calls); }), "right");
+}
+
+// Calls that NCCL_ALGO requests run elsewhere without switches, and these run with them.
+TEST(Switches, StoreForNcclsVariable) {
+  const auto work = [](const Member& member) -> std::string {
+    for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
+      const SwitchCall shape = {.count = 501, .by_nccl = true, .collective = collective};
+      const std::string result = run_call(member, shape, "switch_staged");
+      if ((result == "right") != has_multicast(member.own)) return name(collective) + (": " + result);
+    }
+    return "right";
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+  EXPECT_EQ(run_ranks(3, "none", work).substr(0, 5), "right");  // The log may follow.
+}
+
 // Chunks go round the ring, on one channel and on several.
 TEST(Switches, ReuseTheRing) {
   EXPECT_EQ(run_ranks(3, "all",
                       [](const Member& member) -> std::string {
-                        constexpr SwitchCall kCalls[] = {{DataType::bfloat16, Reduction::sum, 400'001},
-                                                         {DataType::float32, Reduction::sum, 5}};
-                        return run_calls(member, kCalls);
+                        std::vector<SwitchCall> calls;
+                        for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
+                                                            Collective::all_gather, Collective::broadcast}) {
+                          calls.push_back({.type = DataType::bfloat16, .count = 400'001, .collective = collective});
+                          calls.push_back({.count = 5, .collective = collective});
+                        }
+                        return run_calls(member, calls);
                       }),
             "right");
 }

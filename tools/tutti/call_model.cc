@@ -81,7 +81,7 @@ Query CallModel::query_of(const Problem& problem, double bytes) const {
   query.on_nvlinks = on_nvlinks();
   query.lane_channels = lane_channels();
   query.ring = ring();
-  query.switches_add = switches_add();
+  query.by_switches = switches_add();
   return query;
 }
 

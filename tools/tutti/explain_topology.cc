@@ -54,7 +54,8 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   query.on_nvlinks = model.on_nvlinks();
   query.lane_channels = model.lane_channels();
   query.ring = model.ring();
-  query.switches_add = model.switches_add() && config().nvls && !config().deterministic;
+  query.by_switches =
+      model.switches_add() && config().nvls && !(config().deterministic && reduces(query.problem.collective));
   query.network = model.spans_network();
   return KnownTopology{std::move(model), std::move(machine), std::move(links)};
 }

@@ -126,13 +126,14 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
   const CompressionRequest compression = compression_request(call, options, peers_.ranks());
   const std::string_view protocol = TUTTI_TRY(protocol_of(options, compression.compression));
   const bool knows_factors = call.reduction != Reduction::pre_mul_sum;  // All ranks know all scalars.
-  const bool add = peers_.multicast_ring() != nullptr && switches_add(call.type, call.reduction) &&
-                   compression.compression == CompressionFormat::none && !config().deterministic;
+  const bool add = !config().deterministic && switches_add(call.type, call.reduction);
+  const bool by_switches = peers_.multicast_ring() != nullptr && (add || !reduces(call.collective)) &&
+                           compression.compression == CompressionFormat::none;
   const bool mapped = (peers_.on_one_device() || windows_.windows_of(call).both()) && knows_factors;
   return Query{.problem = problem,
                .block_bytes = call.count * size_of(call.type),
                .mapped = mapped,
-               .algorithm = forced_algorithm(options, problem, add),
+               .algorithm = forced_algorithm(options, problem, by_switches),
                .protocol = protocol,
                .compression = compression.compression,
                .max_relative_error = compression.max_relative_error,
@@ -148,7 +149,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .orders = static_cast<std::uint32_t>(rings_.each.size()),
                .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
                .ring = peers_.ring(),
-               .switches_add = add,
+               .by_switches = by_switches,
                .catalogue = catalogue(problem.collective),
                .machine = &machine_};
 }

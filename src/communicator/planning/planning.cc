@@ -116,7 +116,7 @@ Machine machine_of_gpus(const Hosts& hosts) {
   return machine;
 }
 
-std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem, bool switches_add) {
+std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem, bool by_switches) {
   const Algorithm* algorithm = find(problem.collective, options.algorithm);
   if (algorithm == nullptr) return {};
   if (!options.algorithm_is_from_nccl) return options.algorithm;
@@ -124,9 +124,10 @@ std::string_view forced_algorithm(const CommunicatorOptions& options, const Prob
     warn_about_nccl_variable("NCCL_ALGO", options.algorithm + " does not support " + describe(problem));
     return {};
   }
-  if (options.algorithm != kSwitchStaged || switches_add) return options.algorithm;
+  if (options.algorithm != kSwitchStaged || by_switches) return options.algorithm;
   warn_about_nccl_variable(
-      "NCCL_ALGO", "for " + describe(problem) + ", NVLS needs GPUs of one host whose switches add the elements");
+      "NCCL_ALGO",
+      "for " + describe(problem) + ", NVLS needs GPUs of one host whose switches add or multicast the elements");
   return {};
 }
 

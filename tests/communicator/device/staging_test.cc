@@ -9,11 +9,11 @@ struct Staged {
   Collective collective;
   const char* algorithm;
 };
-constexpr Staged kStaged[] = {{Collective::all_reduce, "two_shot_staged"},
-                              {Collective::all_reduce, "switch_staged"},
-                              {Collective::all_gather, "direct_staged"},
-                              {Collective::reduce_scatter, "direct_staged"},
-                              {Collective::broadcast, "split_staged"}};
+constexpr Staged kStaged[] = {
+    {Collective::all_reduce, "two_shot_staged"},   {Collective::all_reduce, "switch_staged"},
+    {Collective::all_gather, "direct_staged"},     {Collective::reduce_scatter, "direct_staged"},
+    {Collective::broadcast, "split_staged"},       {Collective::all_gather, "switch_staged"},
+    {Collective::reduce_scatter, "switch_staged"}, {Collective::broadcast, "switch_staged"}};
 constexpr DeviceDistance kNvLink = {.level = P2pLevel::nvl, .links = 18, .known = true};
 
 // Runs all staged algorithms in `communicators`, one for each own rank, with few channels, so that chunks go round the
