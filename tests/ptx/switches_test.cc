@@ -199,7 +199,7 @@ TEST(Switches, AddForNcclsVariable_WhereTheyCan) {
 TEST(Switches, AreUsedByDefault_UnlessDisabled) {
   const auto work = [&](const Member& member) -> std::string {
     if (has_multicast(member.own) != config().nvls) return "wrong multicast object";
-    const char* const floats = config().nvls ? "switch_staged" : "two_shot_staged";
+    const std::string_view floats = config().nvls ? "switch_staged" : "two_shot_staged";
     for (const auto& [type, ran] : {std::pair{DataType::float32, floats}, {DataType::int32, "two_shot_staged"}}) {
       const std::string result = run_call(member, {type, Reduction::sum, 164'000}, "");
       if (result != "right") return result;
