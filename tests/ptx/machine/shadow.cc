@@ -35,7 +35,6 @@ void Shadow::find(std::uint64_t page) {
 }
 
 void Shadow::forget(std::uint64_t begin, std::uint64_t end, bool written) {
-  std::erase_if(publications_, [&](const auto& each) { return each.first >= begin && each.first < end; });
   for (std::uint64_t address = begin / 8 * 8; address < end;) {
     const std::uint64_t page_end = (address / kPageBytes + 1) * kPageBytes;
     const std::uint64_t number = address / kPageBytes;
@@ -48,6 +47,7 @@ void Shadow::forget(std::uint64_t begin, std::uint64_t end, bool written) {
     }
     for (; address < std::min(page_end, end); address += 8) {
       Granule& granule = page->second->granules[address % kPageBytes / 8];
+      for (std::uint64_t byte = 0; granule.published && byte < 8; ++byte) publications_.erase(address + byte);
       granule = {};
       granule.written = written ? 0xff : 0;
     }
