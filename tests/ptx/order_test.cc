@@ -57,10 +57,17 @@ TEST(PtxOrder, FindsRace_WhenEndedKernelIsNotOrderedBefore) {
 }
 
 // A kernel acquires the zero of a fill, after another kernel has released its store elsewhere. The zero carries the
-// fill only, not what the host knows.
+// fill only, not what the host knows, also after more fills than the machine remembers.
 TEST(PtxOrder, FindsRace_WhenAcquiredWordWasFilled) {
-  for (const bool filled : {false, true}) {
+  for (const std::uint32_t fills : {0U, 1U, 5000U}) {
+    const bool filled = fills > 0;
     OrderedLab lab;
+    for (std::uint32_t i = 1; i < fills; ++i) {
+      CopyLaunch other = lab.fill(256, 1);
+      other.to += i;
+      other.order = OperationOrder{nullptr, 3, i};
+      lab.start(other);
+    }
     CopyLaunch zeros = lab.fill(0, 256);
     zeros.value = 0;
     if (filled) {

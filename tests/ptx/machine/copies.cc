@@ -57,6 +57,7 @@ void GlobalMemory::execute(const CopyLaunch& copy, const Event& now, const ViewR
     after.references = 0;
     after.floor = stores_;
     fills_.insert_or_assign(now.block, Fill{static_cast<std::byte>(copy.value), ViewRef(std::move(after))});
+    if (fills_.size() > kMaxFills) fills_.erase(fills_.begin());
     std::memset(copy.to, copy.value, copy.bytes);
   } else {
     std::memmove(copy.to, copy.from, copy.bytes);

@@ -3,7 +3,7 @@
 
 #include <array>
 #include <cstdint>
-#include <unordered_map>
+#include <map>
 #include <vector>
 
 #include "tests/ptx/machine/block.h"
@@ -140,7 +140,8 @@ class GlobalMemory {
     std::byte value;
     ViewRef view;
   };
-  std::unordered_map<std::uint32_t, Fill> fills_;  // By number of the operation's block.
+  static constexpr std::size_t kMaxFills = 4096;
+  std::map<std::uint32_t, Fill> fills_;  // The last kMaxFills, by number of the operation's block.
   ViewRef released_;
   std::uint64_t stores_ = 0, changes_ = 0, stale_loads_ = 0, late_stores_ = 0;
 };
