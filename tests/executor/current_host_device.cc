@@ -3,10 +3,12 @@
 namespace tutti::test {
 
 // The device is never destroyed, like a GPU.
-HostDevice& current_host_device() {
-  static HostDevice& device = *new HostDevice({.thread_blocks = 64});
-  return device;
+DeviceRig& current_host_rig() {
+  static DeviceRig& rig = *host_rig({.thread_blocks = 64}).release();
+  return rig;
 }
+
+HostDevice& current_host_device() { return static_cast<HostDevice&>(current_host_rig().device()); }
 
 }  // namespace tutti::test
 

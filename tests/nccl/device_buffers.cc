@@ -2,17 +2,28 @@
 
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "src/base/atomic.h"
+
 namespace tutti::test {
 namespace {
 
 constexpr int kMaxRanks = 8;
+constexpr std::size_t kMaxHolds = 1024;
 
-// Streams exist as long as the program, like the device.
+// Objects of tests exist as long as the program, like the device.
 struct Streams {
   Streams() {
-    for (DeviceStream& stream : streams) stream = current_host_device().make_stream();
+    for (DeviceStream& stream : streams) stream = current_rig().make_stream();
   }
   DeviceStream streams[kMaxRanks];
+};
+
+// Words for which streams wait, one for each put().
+struct Holds {
+  HostMemory words = current_rig().device().allocate_host(kMaxHolds * sizeof(std::uint32_t)).value();
+  std::size_t used = 0;
 };
 
 }  // namespace
@@ -28,8 +39,24 @@ cudaStream_t stream_of(int rank) {
 }
 
 void finish(int rank) {
-  const Status status = host_stream(stream_of(rank)).synchronize();
+  const Status status = current_rig().synchronize(stream_of(rank));
   EXPECT_TRUE(status.ok()) << status.message();
+}
+
+void put(cudaStream_t stream, std::function<void()> work) {
+  static Holds& holds = *new Holds;
+  const std::size_t hold = holds.used++;
+  TUTTI_ASSERT(hold < kMaxHolds);
+  Device& device = current_rig().device();
+  std::shared_ptr<DeviceEvent> before = device.make_event().value();
+  EXPECT_TRUE(before->record(stream).ok());
+  EXPECT_TRUE(device.hold_until(reinterpret_cast<std::uint32_t*>(holds.words.device) + hold, 1, stream).ok());
+  std::thread([before = std::move(before), work = std::move(work), hold]() mutable {
+    while (!before->reached().value()) std::this_thread::yield();
+    before.reset();
+    work();
+    store_release(reinterpret_cast<std::uint32_t*>(holds.words.host) + hold, 1U);
+  }).detach();
 }
 
 }  // namespace tutti::test

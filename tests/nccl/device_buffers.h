@@ -1,24 +1,29 @@
-// Streams of the GPU emulator that a test's ranks share, for tests that need more than buffers.h.
+// Streams of a test's device, for tests that need more than buffers.h. The device is the GPU emulator (emulator_rig.cc)
+// or the current GPU (cuda_rig.cc).
 #pragma once
 
 #include <functional>
 #include <future>
+#include <string>
 
-#include "tests/executor/current_host_device.h"
+#include "tests/executor/device_rig.h"
 #include "tests/nccl/buffers.h"
 
 namespace tutti::test {
 
-inline HostStream& host_stream(cudaStream_t stream) { return current_host_device().stream_of(stream); }
+DeviceRig& current_rig();
+
+// Describes the memory that is allocated on the device, for comparisons.
+std::string device_usage();
+
+// Runs `work` in a thread of its own: after earlier work of the stream, and before later work.
+void put(cudaStream_t stream, std::function<void()> work);
 
 // Blocks later work in a stream until open().
 class StreamGate {
  public:
   explicit StreamGate(cudaStream_t stream) {
-    (void)host_stream(stream).put([opened = opened_.get_future().share()] {
-      opened.wait();
-      return Status();
-    });
+    put(stream, [opened = opened_.get_future().share()] { opened.wait(); });
   }
   ~StreamGate() { open(); }
   StreamGate(const StreamGate&) = delete;
@@ -33,13 +38,5 @@ class StreamGate {
   std::promise<void> opened_;
   bool open_ = false;
 };
-
-// Enqueues work in a stream.
-inline void put(cudaStream_t stream, const std::function<void()>& work) {
-  (void)host_stream(stream).put([work] {
-    work();
-    return Status();
-  });
-}
 
 }  // namespace tutti::test

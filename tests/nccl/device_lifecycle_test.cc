@@ -98,14 +98,14 @@ TEST(DeviceLifecycle, OneThreadDestroysSeveral_InAnyOrder) {
 
 TEST(DeviceLifecycle, LeavesNothingOnDevice) {
   stream_of(0);
-  const HostDeviceUsage before = current_host_device().usage();
+  const std::string before = device_usage();
   {
     const NcclRanks ranks(2);
     std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
     for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
     for (int rank = 0; rank < 2; ++rank) finish(rank);
   }
-  EXPECT_EQ(current_host_device().usage(), before);
+  EXPECT_EQ(device_usage(), before);
 }
 
 void suspend(const NcclRanks& ranks) {
@@ -119,13 +119,13 @@ void resume(const NcclRanks& ranks) {
 
 TEST(DeviceLifecycle, SuspendFreesDeviceMemory_AndResumeAllocatesIt) {
   stream_of(0);
-  const HostDeviceUsage before = current_host_device().usage();
+  const std::string before = device_usage();
   const NcclRanks ranks(2);
   std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
   for (int times = 0; times < 2; ++times) {
     for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
     suspend(ranks);  // Waits for the calls.
-    EXPECT_EQ(current_host_device().usage(), before);
+    EXPECT_EQ(device_usage(), before);
     EXPECT_EQ(values[0], values[1]);
     uint64_t bytes = 77;
     NCCL_EXPECT_OK(ncclCommMemStats(ranks[0], ncclStatGpuMemTotal, &bytes));
@@ -136,7 +136,7 @@ TEST(DeviceLifecycle, SuspendFreesDeviceMemory_AndResumeAllocatesIt) {
     NCCL_EXPECT_OK(ncclCommCuDevice(ranks[0], &device));
     EXPECT_EQ(device, 0);
     resume(ranks);
-    EXPECT_FALSE(current_host_device().usage() == before);
+    EXPECT_NE(device_usage(), before);
   }
   EXPECT_EQ(values[0], std::vector<int>(5'000, 6));
 }

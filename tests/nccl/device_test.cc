@@ -80,25 +80,24 @@ TEST(Device, AcceptsNullStream) {
   auto buffers = ones();
   NCCL_EXPECT_OK(
       ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, nullptr)); }));
-  EXPECT_TRUE(host_stream(nullptr).synchronize().ok());
+  EXPECT_TRUE(current_rig().synchronize(nullptr).ok());
   expect_all(buffers, kRanks);
 }
 
 TEST(Device, CapturedCallsBecomePartOfGraph) {
   const NcclRanks ranks(kRanks);
   auto buffers = ones();
-  HostStream& stream = host_stream(stream_of(0));
-  ASSERT_TRUE(stream.begin_capture(CaptureMode::thread_local_only).ok());
+  ASSERT_TRUE(current_rig().begin_capture(stream_of(0)).ok());
   for (int call = 0; call < 2; ++call) {
     NCCL_EXPECT_OK(
         ranks.run_in_group([&](int rank, ncclComm_t comm) { NCCL_EXPECT_OK(sum(buffers[rank], comm, stream_of(0))); }));
   }
-  auto graph = stream.end_capture();
+  const auto graph = current_rig().end_capture(stream_of(0));
   ASSERT_TRUE(graph.ok());
   finish(0);
   expect_all(buffers, 1);
   for (const int wanted : {9, 81}) {
-    ASSERT_TRUE(graph.value().replay(stream).ok());
+    ASSERT_TRUE(graph.value()->replay(stream_of(0)).ok());
     finish(0);
     expect_all(buffers, wanted);
   }
@@ -119,7 +118,7 @@ TEST(Device, IsCurrentDevice_OrThatOfList) {
   }
   const int missing[] = {1};
   EXPECT_EQ(ncclCommInitAll(comms.data(), 1, missing), ncclInvalidArgument);
-  expect_error_text("no device 1");
+  expect_error_text("device 1");
   EXPECT_EQ(comms[0], nullptr);
 }
 
@@ -192,12 +191,12 @@ TEST(Device, DeviceScalarIsRead_WhenItsCallRuns) {
 }
 
 TEST(Device, MemAllocReturnsDeviceMemory) {
-  const std::uint64_t before = current_host_device().usage().allocations;
+  const std::string before = device_usage();
   void* memory = nullptr;
   NCCL_EXPECT_OK(ncclMemAlloc(&memory, 1'000));
-  EXPECT_EQ(current_host_device().usage().allocations, before + 1);
+  EXPECT_NE(device_usage(), before);
   NCCL_EXPECT_OK(ncclMemFree(memory));
-  EXPECT_EQ(current_host_device().usage().allocations, before);
+  EXPECT_EQ(device_usage(), before);
   EXPECT_NE(ncclMemFree(memory), ncclSuccess) << "twice";
   NCCL_EXPECT_OK(ncclMemAlloc(&memory, 0));
   EXPECT_EQ(memory, nullptr);
