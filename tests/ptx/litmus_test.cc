@@ -209,6 +209,18 @@ TEST(PtxLitmus, FindsRace_BetweenWeakAndStrongAccesses) {
   EXPECT_EQ(run(litmus, 20).races, 0U);
 }
 
+// Elements of vectors are accesses of their own.
+TEST(PtxLitmus, FindsRace_BetweenStrongAccessesOfDifferentSizes) {
+  const auto races = [](const std::string& look) {
+    return run({"mov.u32 %r5, 1;\nst.relaxed.sys.v2.u32 [%d1], {%r5, %r5};", "AGAIN:\n" + look + "@%p2 bra AGAIN;",
+                true},
+               20)
+        .races;
+  };
+  EXPECT_EQ(races("ld.relaxed.sys.u32 %r11, [%d1+4];\nsetp.eq.u32 %p2, %r11, 0;\n"), 0U);
+  EXPECT_EQ(races("ld.relaxed.sys.u64 %d5, [%d1];\nsetp.eq.u64 %p2, %d5, 0;\n"), 20U);
+}
+
 // Kernels with the parameter `words` on the given devices: x is %d1, the flag y is %d2. All start before any continues.
 bool races_between(const std::vector<std::pair<int, std::string>>& kernels) {
   Lab lab;

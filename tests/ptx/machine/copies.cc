@@ -42,6 +42,7 @@ void GlobalMemory::execute(const CopyLaunch& copy, const Event& now, const ViewR
     record_bytes(cell, number_of(copy.from), number_of(copy.from) + copy.bytes, *view);
   cell.writes = true;
   cell.strong = copy.writes_word;
+  cell.size = copy.writes_word ? 2 : 0;  // Words have 4 bytes.
   record_bytes(cell, number_of(copy.to), number_of(copy.to) + copy.bytes, *view);
   ++stores_;
   ++changes_;

@@ -155,6 +155,7 @@ void GlobalMemory::check_race(Access& access, Shadow& shadow, std::uint32_t lane
   cell.writes = writes;
   cell.strong = is_strong(access.in.order);
   cell.scope = access.in.order == Order::volatile_ ? Scope::system : access.in.scope;
+  cell.size = __builtin_ctz(std::min(access.in.bytes, std::uint8_t{8})) & 3;  // Halves of 16 bytes are accesses.
   const View& view = *access.warp.threads[lane].view;
   for (unsigned done = 0; done < bytes; done += 8) {
     const std::uint64_t address = access.addresses[lane] + done;

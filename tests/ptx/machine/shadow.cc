@@ -84,7 +84,7 @@ Cell* choose_victim(Granule& granule, const Cell& access, const View& view, cons
 
 bool repeats(const Cell& a, const Cell& b) {
   return a.block == b.block && a.epoch == b.epoch && a.clock == b.clock && a.thread == b.thread && a.bytes == b.bytes &&
-         a.writes == b.writes && a.strong == b.strong;
+         a.writes == b.writes && a.strong == b.strong && a.size == b.size;
 }
 
 }  // namespace
@@ -101,8 +101,8 @@ std::optional<Cell> record_access(Granule& granule, const Cell& access, const Vi
     const bool conflicts = (cell.bytes & access.bytes) != 0 && (cell.writes || access.writes);
     if (conflicts && !is_ordered) {
       is_ordered = clocks.ordered(cell.event(), access.event(), view);
-      const bool strong =
-          cell.strong && access.strong && clocks.in_scope(cell.block, cell.scope, access.block, access.scope);
+      const bool strong = cell.strong && access.strong && cell.size == access.size &&
+                          clocks.in_scope(cell.block, cell.scope, access.block, access.scope);
       if (!is_ordered && !strong) return cell;
     }
     // An access ordered after the new one is ordered after the old one, too.

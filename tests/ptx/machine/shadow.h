@@ -20,6 +20,7 @@ struct Cell {
   bool writes : 1 = false;
   bool strong : 1 = false;
   Scope scope : 2 = Scope::block;
+  std::uint8_t size : 2 = 0;  // Binary logarithm of the bytes of an element, at most 8.
 
   Event event() const { return {block, epoch, clock, thread}; }
 };
