@@ -1,4 +1,4 @@
-// Messages with tags of communicators on the GPU emulator.
+// Messages with tags of communicators on a device.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Stochastic rounding and error feedback through the API, with buffers on the GPU emulator.
+// Stochastic rounding and error feedback through the API, with buffers on the current device.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/executor/current_host_device.h"
+#include "tests/executor/current_rig.h"
 #include "tutti/tutti.h"
 
 namespace tutti::test {
@@ -23,7 +23,7 @@ class DeviceCompression : public testing::Test {
     options.memory = "cuda";
     ASSERT_EQ(tutti_comm_create_all(kRanks, &options, comms_), tutti_ok) << tutti_last_error(nullptr);
     for (int rank = 0; rank < kRanks; ++rank) {
-      streams_[rank] = device_.make_stream();
+      streams_[rank] = rig_.make_stream();
       std::mt19937 random(static_cast<unsigned>(rank) + 1);
       std::normal_distribution<float> normal;
       inputs_[rank].resize(kCount);
@@ -34,7 +34,7 @@ class DeviceCompression : public testing::Test {
   }
   void TearDown() override {
     end(comms_);
-    for (DeviceStream stream : streams_) device_.destroy_stream(stream);
+    for (DeviceStream stream : streams_) rig_.destroy_stream(stream);
   }
   static void end(tutti_comm* comms) {
     EXPECT_EQ(tutti_group_start(), tutti_ok);
@@ -49,7 +49,7 @@ class DeviceCompression : public testing::Test {
                 tutti_ok)
           << tutti_last_error(nullptr);
     ASSERT_EQ(tutti_group_end(), tutti_ok) << tutti_last_error(nullptr);
-    for (DeviceStream stream : streams_) EXPECT_TRUE(device_.stream_of(stream).synchronize().ok());
+    for (DeviceStream stream : streams_) EXPECT_TRUE(rig_.synchronize(stream).ok());
   }
   // Creates other handles to the communicators.
   void view(const tutti_comm_options& options, tutti_comm* views) {
@@ -57,7 +57,7 @@ class DeviceCompression : public testing::Test {
       ASSERT_EQ(tutti_comm_with_options(comms_[rank], &options, &views[rank]), tutti_ok) << tutti_last_error(nullptr);
   }
 
-  HostDevice& device_ = current_host_device();
+  DeviceRig& rig_ = current_rig();
   DeviceStream streams_[kRanks];
   tutti_comm comms_[kRanks] = {};
   Floats inputs_[kRanks], outputs_[kRanks], residuals_[kRanks];

@@ -2,13 +2,22 @@
 
 namespace tutti::test {
 
-// The device is never destroyed, like a GPU.
-DeviceRig& current_host_rig() {
+DeviceRig& current_rig() {
   static DeviceRig& rig = *host_rig({.thread_blocks = 64}).release();
   return rig;
 }
 
-HostDevice& current_host_device() { return static_cast<HostDevice&>(current_host_rig().device()); }
+HostDevice& current_host_device() { return static_cast<HostDevice&>(current_rig().device()); }
+
+std::string device_usage() {
+  const HostDeviceUsage usage = current_host_device().usage();
+  std::string text;
+  for (const std::uint64_t each :
+       {usage.allocations, usage.allocated_bytes, usage.host_allocations, usage.host_allocated_bytes, usage.mappings,
+        usage.mapped_bytes, usage.opened, usage.events, usage.streams})
+    text += std::to_string(each) + " ";
+  return text;
+}
 
 }  // namespace tutti::test
 

@@ -1,20 +1,13 @@
-// Streams of a test's device, for tests that need more than buffers.h. The device is the GPU emulator (emulator_rig.cc)
-// or the current GPU (cuda_rig.cc).
+// Streams of the current device, for tests that need more than buffers.h.
 #pragma once
 
 #include <functional>
 #include <future>
-#include <string>
 
-#include "tests/executor/device_rig.h"
+#include "tests/executor/current_rig.h"
 #include "tests/nccl/buffers.h"
 
 namespace tutti::test {
-
-DeviceRig& current_rig();
-
-// Describes the memory that is allocated on the device, for comparisons.
-std::string device_usage();
 
 // Runs `work` in a thread of its own: after earlier work of the stream, and before later work.
 void put(cudaStream_t stream, std::function<void()> work);

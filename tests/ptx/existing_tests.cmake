@@ -70,6 +70,13 @@ foreach(links pcie mixed)
   endforeach()
 endforeach()
 
+# The API, with pageable host memory.
+tutti_on_stand_in(api.cuda_device LABEL ptx FILTER -*WhenMemoryIsExhausted:*MemFreeReturnsMemoryToDevice
+                  ENVIRONMENT TUTTI_PTX_PAGEABLE=1)
+foreach(test device_requests device_rounding)
+  tutti_on_stand_in(api.cuda_${test} LABEL ptx FILTER * ENVIRONMENT TUTTI_PTX_PAGEABLE=1)
+endforeach()
+
 # Clients of NCCL pass pageable host memory. A test that sends and receives in one buffer has a data race, which is a fault.
 tutti_on_stand_in(nccl.cuda_collectives LABEL ptx FILTER -*SendAndRecvWithOneBuffer*)
 foreach(test call_config revoke shrink suspend device_non_blocking)

@@ -1,7 +1,7 @@
-// The current GPU for tests of libnccl.so.2. It must have access to all host memory.
+// The current GPU.
 #include <cuda_runtime.h>
 
-#include "tests/nccl/device_buffers.h"
+#include "tests/executor/current_rig.h"
 
 namespace tutti::test {
 
