@@ -106,7 +106,9 @@ tutti_add_test(NAME perf.all_reduce_staged LABELS ptx
                        -c 1)
 tutti_test_properties(perf.all_reduce_staged PROPERTIES PASS_REGULAR_EXPRESSION
                       "Out of bounds values : 0 OK.*two_shot_staged 1024 to 65536 B")
-add_dependencies(tutti_on_ptx all_reduce_perf)
+tutti_on_stand_in(perf.gpu_pattern LABEL ptx SAMPLE 11 FILTER *)
+tutti_add_test(NAME perf.gpu_counts LABELS ptx COMMAND $<TARGET_FILE:gpu_counts> hand 4096 2)
+add_dependencies(tutti_on_ptx all_reduce_perf gpu_counts)
 
 # Parts of the data path: staging ring, small messages with LL, graphs.
 tutti_label_tests(staging executor.cuda_staging perf.all_reduce_staged)
