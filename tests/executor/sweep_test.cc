@@ -8,7 +8,7 @@ namespace tutti::test {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint32_t kShare = 4;  // A part of the sweep, since sanitizers slow it about tenfold.
+constexpr std::uint32_t kShare = 3;  // A part of the sweep, since sanitizers slow it about tenfold.
 #else
 constexpr std::uint32_t kShare = 1;
 #endif
