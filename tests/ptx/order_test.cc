@@ -84,6 +84,27 @@ TEST(PtxOrder, FindsRace_WhenAcquiredWordWasFilled) {
   }
 }
 
+// The flag's memory is registered again between a release and the acquire of its value, which then carries no order.
+TEST(PtxOrder, FindsRace_WhenAcquiredWordWasRegisteredAgain) {
+  for (const bool again : {false, true}) {
+    OrderedLab lab;
+    auto* const flag = lab.make<std::uint32_t>(1);
+    const auto run = [&](const std::string& body, const OperationOrder& place) {
+      lab.order = place;
+      return lab.run(kernel_text(".param .u64 words, .param .u64 flag",
+                                 "ld.param.u64 %d1, [words];\nld.param.u64 %d2, [flag];\n" + body),
+                     {}, {}, lab.words, flag);
+    };
+    EXPECT_FALSE(run(std::string(kStore) + "st.release.gpu.u32 [%d2], 1;\n", first()));
+    auto* const begin = reinterpret_cast<std::byte*>(flag);
+    const auto range = lab.space.find(begin);
+    if (again) {
+      ASSERT_TRUE(lab.space.remove(begin).ok() && lab.space.add(*range).ok());
+    }
+    EXPECT_EQ(is_race(run("ld.acquire.gpu.u32 %r2, [%d2];\n" + std::string(kLoad), second(false))), again);
+  }
+}
+
 TEST(PtxOrder, FindsRace_BetweenFillAndKernel) {
   for (const bool ordered : {false, true}) {
     OrderedLab lab;
