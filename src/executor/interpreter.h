@@ -15,6 +15,8 @@
 //   Backend::receive_ll_message(...), send_ll_message(...)    LL transfers, by the threads of a part
 //   Backend::take_ll_message(lane)                       take() of an LL message
 //   Backend::serves(lane), takes(index)             true if this thread handles the lane or operand
+//   Backend::served(lane), taken()                  those that this thread handles, of lane ends that follow each other
+//                                                   from `lane` on, and of operands: a Part
 //   Backend::await(poll)                            result of poll(); a thread block waits for it
 //   Backend::agree(progress)                        barrier; combines the progress of all threads
 //   Backend::join()                                 barrier

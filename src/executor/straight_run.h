@@ -34,8 +34,8 @@ struct StraightRun {
   template <bool kLl>
   TUTTI_HOST_DEVICE Progress run_step(const StraightStep& step, std::uint64_t count) {
     const std::uint64_t bytes = launch.message_bytes(count);
-    const Part from = kLl ? backend.part(step.receives) : Part{};
-    const Part to = kLl ? backend.part(step.sends) : Part{};
+    const Part from = part_of<kLl>(step, 0, step.receives);
+    const Part to = part_of<kLl>(step, step.receives, step.sends);
     Progress progress = acquire<kLl>(step, from, to, bytes);
     if (progress == Progress::done && step.outputs > 0) find_memory(step);
     progress = backend.agree(progress);
@@ -63,6 +63,13 @@ struct StraightRun {
       if (progress != Progress::done) return block(step, ready, progress);
     }
     return Progress::done;
+  }
+
+  // The lanes that this thread handles, of `count` of the step, counted from lane `begin`. serves() chooses among them.
+  template <bool kLl>
+  TUTTI_HOST_DEVICE Part part_of(const StraightStep& step, std::uint32_t begin, std::uint32_t count) const {
+    if constexpr (kLl) return backend.part(count);
+    return step.in_order && count > 0 ? backend.served(launch.straight.lanes[step.lanes + begin].lane) : Part{};
   }
 
   // True if this thread handles the end of the lane.
@@ -129,8 +136,8 @@ struct StraightRun {
   // Passes the extents of the chunk to the backend.
   TUTTI_HOST_DEVICE void find_memory(const StraightStep& step) {
     const bool plain = backend.plain();
-    for (std::uint32_t k = 0; k < std::uint32_t{step.reads} + step.writes; ++k) {
-      if (!backend.takes(k)) continue;
+    const Part own = backend.taken();
+    for (std::uint32_t k = own.first; k < std::uint32_t{step.reads} + step.writes; k += own.step) {
       const StraightMemory& memory = launch.straight.memory[step.memory + k];
       std::byte* at = memory_of(step, k);
       if (k < step.reads) {
@@ -144,9 +151,12 @@ struct StraightRun {
   // Runs a step that has no data in this chunk: flags only.
   TUTTI_HOST_DEVICE Progress exchange_flags(const StraightStep& step) {
     const StraightLane* lanes = launch.straight.lanes + step.lanes;
+    const StraightLane* sends = lanes + step.receives;
+    const Part from = part_of<false>(step, 0, step.receives);
+    const Part to = part_of<false>(step, step.receives, step.sends);
     std::byte* none = nullptr;
     Progress progress = Progress::done;
-    for (std::uint32_t ready = cursor.acquired; ready < step.receives; ++ready) {
+    for (std::uint32_t ready = cursor.acquired + from.first; ready < step.receives; ready += from.step) {
       LaneState& lane = *lanes[ready].lane;
       if (!lanes[ready].flag || !backend.serves(&lane)) continue;
       progress = backend.await([&] { return receive_simple(lane, launch.signature, none); });
@@ -156,14 +166,10 @@ struct StraightRun {
     }
     progress = backend.agree(progress);
     if (progress != Progress::done) return progress;
-    for (std::uint32_t k = 0; k < std::uint32_t{step.receives} + step.sends; ++k) {
-      if (!lanes[k].flag || !backend.serves(lanes[k].lane)) continue;
-      if (k < step.receives) {
-        take(*lanes[k].lane);
-      } else {
-        simple_post(*lanes[k].lane, launch.signature, 0);
-      }
-    }
+    for (std::uint32_t k = from.first; k < step.receives; k += from.step)
+      if (lanes[k].flag && backend.serves(lanes[k].lane)) take(*lanes[k].lane);
+    for (std::uint32_t k = to.first; k < step.sends; k += to.step)
+      if (sends[k].flag && backend.serves(sends[k].lane)) simple_post(*sends[k].lane, launch.signature, 0);
     return Progress::done;
   }
 

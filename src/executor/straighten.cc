@@ -39,7 +39,13 @@ class Straightener {
 
   void end_stage() { result_.stages.push_back(static_cast<std::uint32_t>(result_.steps.size())); }
 
-  StraightProgram take() { return std::move(result_); }
+  StraightProgram take() {
+    for (StraightStep& step : result_.steps) {
+      const std::span<const StraightLane> lanes = lanes_of(step);
+      step.in_order = in_order(lanes.first(step.receives)) && in_order(lanes.subspan(step.receives));
+    }
+    return std::move(result_);
+  }
 
  private:
   const Blocks& blocks(Space space) const {
@@ -133,6 +139,14 @@ class Straightener {
       const LaneView& view = lane.first->view;
       return view.form == LaneForm::one_way && lane.second <= 1U << view.slot_shift;
     });
+  }
+
+  // Returns whether each end has the number after that of the lane before.
+  static bool in_order(std::span<const StraightLane> lanes) {
+    const auto gap = [](const StraightLane& a, const StraightLane& b) {
+      return b.operand->first != a.operand->first + 1;
+    };
+    return std::ranges::adjacent_find(lanes, gap) == lanes.end();
   }
 
   std::span<StraightLane> lanes_of(const StraightStep& step) {

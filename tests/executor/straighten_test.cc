@@ -219,5 +219,20 @@ TEST(Straighten, JoinsNoCopiesAroundFlags) {
   EXPECT_EQ(count({.awaited = false, .signalled = true}, {.awaited = false, .signalled = false}), 2U);
 }
 
+TEST(Straighten, FindsLanesInOrderOfTheirEnds) {
+  for (const StraightStep& step : Straightened(plan_of_eight(Collective::all_reduce, "two_shot_mapped")).steps(80))
+    EXPECT_TRUE(step.in_order);
+  const Operand awaited[] = {flag(1), flag(2)}, swapped[] = {flag(2), flag(1)};
+  Steps steps(0);
+  steps.add(awaited, {});
+  steps.add(swapped, {});
+  steps.add({}, swapped);
+  const std::vector<StraightStep> made = Straightened(plan_of(steps, 1)).steps(80);
+  ASSERT_EQ(made.size(), 3U);
+  EXPECT_TRUE(made[0].in_order);
+  EXPECT_FALSE(made[1].in_order) << "of two receiving lanes, the second has the first end";
+  EXPECT_TRUE(made[2].in_order) << "sending lanes have other ends";
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -124,6 +124,8 @@ class CpuBackend {
     static constexpr bool leads() { return true; }
   };
   static constexpr Part part(std::uint32_t) { return {}; }
+  static constexpr Part served(const LaneState*) { return {}; }
+  static constexpr Part taken() { return {}; }
 
   static Progress receive_ll_message(LaneState& lane, Signature signature, std::uint64_t bytes, Part, std::byte*& data,
                                      Blocked& blocked) {

@@ -65,10 +65,7 @@ class ThreadBlockBackend {
   TUTTI_HOST_DEVICE bool plain() const { return task_.reduction != Reduction::pre_mul_sum; }
 
   TUTTI_HOST_DEVICE static constexpr bool stores_back(const LaneState&, std::uint64_t) { return false; }
-  TUTTI_HOST_DEVICE bool serves(const LaneState* lane) const {
-    const auto number = reinterpret_cast<std::uintptr_t>(lane) / sizeof(LaneState);
-    return thread_block_.slice(static_cast<std::uint32_t>(number)) == thread_block_.thread();
-  }
+  TUTTI_HOST_DEVICE bool serves(const LaneState* lane) const { return server_of(lane) == thread_block_.thread(); }
   TUTTI_HOST_DEVICE bool takes(std::uint32_t operand) const {
     return thread_block_.slice(operand) == thread_block_.thread();
   }
@@ -82,6 +79,12 @@ class ThreadBlockBackend {
   }
   TUTTI_HOST_DEVICE Progress own() const { return own_; }  // This thread's result at the last agree().
   TUTTI_HOST_DEVICE void join() { thread_block_.join(); }
+
+  TUTTI_HOST_DEVICE MessagePart served(const LaneState* first) const {
+    const std::uint32_t threads = thread_block_.thread_count();
+    return {thread_block_.slice(thread_block_.thread() + threads - server_of(first)), threads, {}};
+  }
+  TUTTI_HOST_DEVICE MessagePart taken() const { return {thread_block_.thread(), thread_block_.thread_count(), {}}; }
 
   // Divides the threads among `messages` messages or copies, so that all are in flight at once.
   using Part = MessagePart;
@@ -160,6 +163,9 @@ class ThreadBlockBackend {
   }
 
  private:
+  TUTTI_HOST_DEVICE std::uint32_t server_of(const LaneState* lane) const {
+    return thread_block_.slice(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(lane) / sizeof(LaneState)));
+  }
   // Result of a wait that was stopped or refused.
   TUTTI_HOST_DEVICE static Progress refused(const Blocked& blocked) {
     return flag_mismatch(blocked.line, blocked.flag) ? Progress::mismatch : Progress::waiting;
