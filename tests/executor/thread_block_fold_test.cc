@@ -58,19 +58,22 @@ class ThreadBlockFoldTest : public testing::TestWithParam<int> {
     const FoldTask task = {.type = type(), .reduction = reduction, .ranks = ranks, .scale = 1.75, .integer_scale = -3};
     std::vector<std::uint8_t> scaled(source_count, 0);
     scaled.back() = reduction == Reduction::pre_mul_sum;
-    const FoldOperands operands = {.sources = sources.data(),
-                                   .scaled = scaled.data(),
-                                   .targets = &found_at,
-                                   .source_count = source_count,
-                                   .target_count = 1,
-                                   .count = count,
-                                   .complete = complete};
-    constexpr std::uint32_t kThreads = 4;
-    for (std::uint32_t thread = 0; thread < kThreads; ++thread) thread_block_fold(task, operands, {thread, kThreads});
-    ASSERT_EQ(std::memcmp(wanted_at, found_at, bytes), 0)
-        << name(reduction) << " of " << source_count << " times " << count << " " << name(type()) << ", skew " << skew
-        << (complete ? ", complete" : "") << ", " << ranks << " ranks, seed " << kSeed;
-    for (std::size_t i = bytes; i < bytes + kGuard / 2; ++i) ASSERT_EQ(found_at[i], std::byte{0}) << "wrote behind";
+    FoldOperands operands = {.sources = sources.data(),
+                             .scaled = scaled.data(),
+                             .targets = &found_at,
+                             .source_count = source_count,
+                             .target_count = 1,
+                             .count = count,
+                             .complete = complete};
+    for (const std::uint32_t threads : {4U, 64U}) {  // Some of the 64 threads have no elements.
+      operands.aligned = threads == 64 && skew == 0;
+      std::fill(found.begin(), found.end(), std::byte{0});
+      for (std::uint32_t thread = 0; thread < threads; ++thread) thread_block_fold(task, operands, {thread, threads});
+      ASSERT_EQ(std::memcmp(wanted_at, found_at, bytes), 0)
+          << name(reduction) << " of " << source_count << " times " << count << " " << name(type()) << ", skew " << skew
+          << (complete ? ", complete" : "") << ", " << ranks << " ranks, " << threads << " threads, seed " << kSeed;
+      for (std::size_t i = bytes; i < bytes + kGuard / 2; ++i) ASSERT_EQ(found_at[i], std::byte{0}) << "wrote behind";
+    }
   }
 
   static std::byte* aligned(std::vector<std::byte>& memory) {

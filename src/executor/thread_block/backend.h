@@ -30,6 +30,8 @@ struct KernelMemory {
   std::byte* stage = nullptr;      // widest + 1 messages.
   std::uint64_t stage_bytes = 0;   // Per message.
   std::uint32_t* stop = nullptr;
+  // Number of the last fold or copy with an operand that is not aligned to a pack, counted from 1.
+  std::uint32_t* misaligned = nullptr;
 };
 
 // Polls until there is a result or waiting is pointless. On a mismatch it stops all threads of the thread block,
@@ -123,22 +125,24 @@ class ThreadBlockBackend {
   }
 
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
-    memory_.sources[index] = pointer;
+    add(memory_.sources, index, pointer);
     memory_.scaled[index] = 0;
   }
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer, const Operand& operand) {
-    memory_.sources[index] = pointer;
+    add(memory_.sources, index, pointer);
     memory_.scaled[index] = operand.space == Space::input;
   }
-  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { memory_.targets[index] = pointer; }
+  TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { add(memory_.targets, index, pointer); }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
 
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
-    thread_block_fold(task_, operands(sources, targets, count, kind), threads());
+    FoldOperands all = operands(sources, targets, count, kind);
+    all.aligned = next_is_aligned();
+    thread_block_fold(task_, all, threads());
   }
   TUTTI_HOST_DEVICE void copy(std::uint32_t count, std::uint64_t bytes) {
     const Part own = part(count);
-    FoldOperands operands = {.source_count = 1, .target_count = 1};
+    FoldOperands operands = {.source_count = 1, .target_count = 1, .aligned = next_is_aligned()};
     for (std::uint32_t k = own.first; k < count; k += own.step) {
       operands.sources = memory_.sources + k;
       operands.targets = memory_.targets + k;
@@ -163,6 +167,14 @@ class ThreadBlockBackend {
   }
 
  private:
+  template <typename Pointer>
+  TUTTI_HOST_DEVICE void add(Pointer* list, std::uint32_t index, std::byte* pointer) {
+    list[index] = pointer;
+    if (reinterpret_cast<std::uintptr_t>(pointer) % kPackBytes != 0) store_relaxed(memory_.misaligned, folds_ + 1);
+  }
+  // Call once per fold or copy, after a barrier that follows its operands.
+  TUTTI_HOST_DEVICE bool next_is_aligned() { return load_relaxed(memory_.misaligned) != ++folds_; }
+
   TUTTI_HOST_DEVICE std::uint32_t server_of(const LaneState* lane) const {
     return thread_block_.slice(static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(lane) / sizeof(LaneState)));
   }
@@ -175,6 +187,7 @@ class ThreadBlockBackend {
   const KernelMemory& memory_;
   const FoldTask& task_;
   Progress own_ = Progress::done;
+  std::uint32_t folds_ = 0;  // Folds and copies so far, the same on all threads.
 };
 
 }  // namespace tutti

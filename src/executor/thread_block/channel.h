@@ -13,7 +13,7 @@ namespace tutti {
 
 // Layout of a thread block's memory.
 struct ChannelLayout {
-  std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, marks, bytes;
+  std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, marks, misaligned, bytes;
 
   TUTTI_HOST_DEVICE explicit ChannelLayout(const Image& image) {
     std::uint32_t at = image.bytes;
@@ -33,6 +33,7 @@ struct ChannelLayout {
     stages = take(image.stage_bytes != 0 ? widest + 1 : 0, image.stage_bytes);
     scaled = take(widest, 1);
     marks = take(image.launch.cut.group > 1 ? static_cast<std::uint32_t>(sizeof(KernelRounding)) + 2 * widest : 0, 1);
+    misaligned = take(1, sizeof(std::uint32_t));
     bytes = at;
   }
 };
@@ -141,6 +142,7 @@ class Channel {
     for (std::uint32_t i = first; i < image.ranks + image.by_switches && image.accesses_scratch != 0; i += step)
       at<RankBuffers>(layout.peers)[i].scratch = call_.exchange->scratch[i];
     if (first != 0) return;
+    *at<std::uint32_t>(layout.misaligned) = 0;
     image.task = with_scalar(call_.task);
     Launch& launch = image.launch;
     launch.self = call_.self;
@@ -245,7 +247,8 @@ class Channel {
                                  .marks = at<std::uint8_t>(layout.marks),
                                  .stage = at<std::byte>(layout.stages),
                                  .stage_bytes = image.stage_bytes,
-                                 .stop = &image.stop};
+                                 .stop = &image.stop,
+                                 .misaligned = at<std::uint32_t>(layout.misaligned)};
     Interpreter<Backend> interpreter(program, image.launch, Backend(thread_block_, memory, image, call_),
                                      memory.pointers);
     if (resumes_) interpreter.resume(saved_->cursor, saved_->more != 0);

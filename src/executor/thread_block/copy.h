@@ -44,6 +44,7 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void copy_as(const FoldOperands& operands, s
 // Copies the only source to every target, bit by bit.
 TUTTI_HOST_DEVICE inline void thread_block_copy(const FoldOperands& operands, std::uint64_t bytes,
                                                 ThreadGroup threads) {
+  if (is_idle(operands, bytes, threads)) return;
   switch (common_alignment(operands)) {
     case 16: return copy_as<Pack>(operands, bytes, threads);
     case 8: return copy_as<std::uint64_t>(operands, bytes, threads);

@@ -167,6 +167,7 @@ TUTTI_HOST_DEVICE inline void thread_block_fold(FoldTask task, FoldOperands oper
   task.type = form.type;
   task.reduction = form.reduction;
   operands.count *= form.parts;
+  if (is_idle(operands, operands.count * size_of(task.type), threads)) return;
   const FoldTask plain = simplest_equivalent(task, operands);
   const bool divides = task.reduction == Reduction::avg && operands.complete && task.ranks > 1;
   const bool scales = task.reduction == Reduction::pre_mul_sum && operands.scaled[0] != 0;

@@ -33,6 +33,7 @@ struct FoldOperands {
   std::uint64_t count = 0;                // Elements.
   bool complete = false;                  // avg: divide by `ranks`.
   bool from_all = false, to_all = false;  // The only source, or the only target, is a multicast address.
+  bool aligned = false;                   // All addresses are known to be multiples of a pack.
   std::uint64_t head = 0;                 // Set by thread_block_fold(): bytes before the first pack.
 };
 
@@ -59,6 +60,7 @@ inline constexpr std::uint32_t kPackBytes = sizeof(Pack);
 
 // Largest power of two, up to 16, modulo which all operand addresses are congruent.
 TUTTI_HOST_DEVICE inline std::uint32_t common_alignment(const FoldOperands& operands) {
+  if (operands.aligned) return kPackBytes;
   const auto first = reinterpret_cast<std::uintptr_t>(operands.sources[0]);
   std::uintptr_t differs = kPackBytes;
   TUTTI_ROLLED
@@ -73,6 +75,7 @@ TUTTI_HOST_DEVICE inline std::uint32_t common_alignment(const FoldOperands& oper
 // Bytes before the first boundary of `alignment`; at most `bytes`.
 TUTTI_HOST_DEVICE inline std::uint64_t head_before(const FoldOperands& operands, std::uint32_t alignment,
                                                    std::uint64_t bytes) {
+  if (operands.aligned) return 0;
   const std::uint64_t head = (0 - reinterpret_cast<std::uintptr_t>(operands.sources[0])) & (alignment - 1);
   return head < bytes ? head : bytes;
 }
@@ -80,6 +83,11 @@ TUTTI_HOST_DEVICE inline std::uint64_t head_before(const FoldOperands& operands,
 // Bytes before the first pack. All bytes if the operands are not congruent modulo a pack.
 TUTTI_HOST_DEVICE inline std::uint64_t pack_head(const FoldOperands& operands, std::uint64_t bytes) {
   return common_alignment(operands) == kPackBytes ? head_before(operands, kPackBytes, bytes) : bytes;
+}
+
+// True if no byte is left for a thread: each has a pack at most, and the first ones fold the elements behind the packs.
+TUTTI_HOST_DEVICE inline bool is_idle(const FoldOperands& operands, std::uint64_t bytes, ThreadGroup threads) {
+  return operands.aligned && threads.index >= kPackBytes && std::uint64_t{threads.index} * kPackBytes >= bytes;
 }
 
 template <typename Unit>
