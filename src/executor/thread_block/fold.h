@@ -38,10 +38,10 @@ class ThreadBlockFold {
     std::uint64_t p = threads_.index;
     if constexpr (kInFlight > 1) {
       TUTTI_ROLLED
-      for (; p + (kInFlight - 1) * stride < packs; p += kInFlight * stride) fold_units<Pack, kInFlight>(begin, p);
+      for (; p + (kInFlight - 1) * stride < packs; p += kInFlight * stride) fold_units<Wide, kInFlight>(begin, p);
     }
     TUTTI_ROLLED
-    for (; p < packs; p += stride) fold_units<Pack, 1>(begin, p);
+    for (; p < packs; p += stride) fold_units<Wide, 1>(begin, p);
     const std::uint64_t loose = operands_.count - packs * kWidth;  // Elements before and after the packs.
     TUTTI_ROLLED
     for (std::uint64_t i = threads_.index; i < loose; i += stride)
@@ -51,6 +51,7 @@ class ThreadBlockFold {
  private:
   using Element = Arithmetic<T, kReduction, KernelScalar>;
   using Value = typename Element::Value;
+  using Wide = std::conditional_t<sizeof(T) == 8, Pack, WordPack>;  // Registers need not be split or joined.
   static constexpr std::uint32_t kWidth = kPackBytes / sizeof(T);
   static constexpr std::uint32_t kInFlight = packs_in_flight<T, kReduction>();
 
@@ -79,22 +80,31 @@ class ThreadBlockFold {
     }
   }
 
+  template <std::uint32_t kElements>
+  TUTTI_HOST_DEVICE void combine(Value* values, std::uint32_t source, const Bits<T>* bits) const {
+    for (std::uint32_t i = 0; i < kElements; ++i) values[i] = Element::combine(values[i], read(source, bits[i]));
+  }
+
   // All reads precede all writes, since targets may be in place. Each source is loaded while the preceding one is
-  // added.
+  // added. Two sources per iteration, so that no register is copied to another.
   template <typename Unit, std::uint32_t kCount>
   TUTTI_HOST_DEVICE void fold_units(std::uint64_t begin, std::uint64_t u) const {
     constexpr std::uint32_t kElements = kCount * (sizeof(Unit) / sizeof(T));
+    const std::uint32_t sources = operands_.source_count;
     Bits<T> bits[kElements];
     Bits<T> ahead[kElements] = {};
     Value values[kElements];
     load<Unit, kCount>(0, begin, u, bits);
-    if (operands_.source_count > 1) load<Unit, kCount>(1, begin, u, ahead);
+    if (sources > 1) load<Unit, kCount>(1, begin, u, ahead);
     for (std::uint32_t i = 0; i < kElements; ++i) values[i] = read(0, bits[i]);
     TUTTI_ROLLED
-    for (std::uint32_t k = 1; k < operands_.source_count; ++k) {
-      for (std::uint32_t i = 0; i < kElements; ++i) bits[i] = ahead[i];
-      if (k + 1 < operands_.source_count) load<Unit, kCount>(k + 1, begin, u, ahead);
-      for (std::uint32_t i = 0; i < kElements; ++i) values[i] = Element::combine(values[i], read(k, bits[i]));
+    for (std::uint32_t k = 1; k < sources; k += 2) {
+      const bool more = k + 1 < sources;
+      if (more) load<Unit, kCount>(k + 1, begin, u, bits);
+      combine<kElements>(values, k, ahead);
+      if (!more) break;
+      if (k + 2 < sources) load<Unit, kCount>(k + 2, begin, u, ahead);
+      combine<kElements>(values, k + 1, bits);
     }
     for (std::uint32_t i = 0; i < kElements; ++i) bits[i] = write(values[i]);
     TUTTI_ROLLED

@@ -57,6 +57,9 @@ struct alignas(16) Pack {
   std::uint64_t halves[2];
 };
 inline constexpr std::uint32_t kPackBytes = sizeof(Pack);
+struct alignas(16) WordPack {  // A pack of elements of up to 32 bits.
+  std::uint32_t words[4];
+};
 
 // Largest power of two, up to 16, modulo which all operand addresses are congruent.
 TUTTI_HOST_DEVICE inline std::uint32_t common_alignment(const FoldOperands& operands) {
