@@ -8,6 +8,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/executor/compiled_plan.h"
+#include "src/executor/thread_block/image.h"
 #include "src/plan/fuse.h"
 
 namespace tutti::test {
@@ -232,6 +233,15 @@ TEST(Straighten, FindsLanesInOrderOfTheirEnds) {
   EXPECT_TRUE(made[0].in_order);
   EXPECT_FALSE(made[1].in_order) << "of two receiving lanes, the second has the first end";
   EXPECT_TRUE(made[2].in_order) << "sending lanes have other ends";
+}
+
+TEST(Straighten, CountsThreadsWithWork) {
+  Straightened messages(two_shot());  // Seven messages of 40 bytes or 5 words at once: 8 of 8 words.
+  EXPECT_EQ(busy_threads(messages.launch, messages.program(80)), 64U);
+  Straightened folds(plan_of_eight(Collective::all_reduce, "two_shot_mapped"));  // 40 bytes of each rank: 3 packs.
+  EXPECT_EQ(busy_threads(folds.launch, folds.program(80)), 8U) << "as for eight flags";
+  EXPECT_EQ(busy_threads(folds.launch, folds.program(8000)), 250U);
+  EXPECT_EQ(busy_threads(folds.launch, StraightProgram{}), ~0U) << "an interpreted program";
 }
 
 }  // namespace

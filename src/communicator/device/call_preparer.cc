@@ -118,6 +118,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
     launch.straight = straight.view();
     images.push_back(make_image(*program, launch, straight, ranks_, execution.accesses_peers, stage_bytes));
     const auto& image = *reinterpret_cast<const Image*>(images.back().data());
+    prepared.threads = std::max(prepared.threads, busy_threads(launch, straight));
     ends_of.push_back({program->lanes, image.lane_count});
   }
   std::vector<std::byte> bytes = join_images(std::move(images));

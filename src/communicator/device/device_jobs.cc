@@ -40,6 +40,7 @@ Result<DeviceJob> DeviceJobs::job_of(PreparedDeviceCall& prepared, const Call& c
   job.launches = true;
   job.entry = prepared.entry;
   job.thread_block_bytes = prepared.thread_block_bytes;
+  job.threads = prepared.threads;
   KernelCall& entry = job.entry.call;
   entry.self = {.input = const_cast<std::byte*>(call.input), .output = call.output};
   const CallWindows windows = prepared.mapped ? windows_.windows_of(call) : CallWindows{};

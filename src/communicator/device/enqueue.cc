@@ -179,13 +179,14 @@ class ConcurrentCalls {
 
   // A rank with a device of its own launches plainly, so that other kernels there do not hold up the whole launch.
   DeviceLaunch launch_of(const std::vector<DeviceJob>& jobs) const {
-    DeviceLaunch all;
+    DeviceLaunch all{.threads = 0};
     all.together = jobs.size() > 1 && std::any_of(calls_.begin(), calls_.end(), [](const DeviceCall* call) {
                      return call->backend().peers().shares_device();
                    });
     for (const DeviceJob& job : jobs) {
       all.batch.calls[all.count++] = job.entry;
       all.thread_block_bytes = std::max(all.thread_block_bytes, job.thread_block_bytes);
+      all.threads = std::max(all.threads, job.threads);
     }
     return all;
   }

@@ -22,6 +22,7 @@ struct PreparedDeviceCall {
   CallRecord record;          // Not used by messages.
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
+  std::uint32_t threads = 0;    // See DeviceLaunch.
   std::byte* memory = nullptr;  // On the device: the image, then the lane ends.
   std::size_t memory_bytes = 0;
   std::byte* workspace = nullptr;
@@ -43,6 +44,7 @@ struct DeviceJob {
   bool launches = false;
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
+  std::uint32_t threads = 0;  // See DeviceLaunch.
 };
 
 }  // namespace tutti

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -349,7 +350,7 @@ Status CudaDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
   const OnDevice here(ordinal_);
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3(channels, count);
-  config.blockDim = dim3(kThreads);
+  config.blockDim = dim3(std::bit_ceil(std::clamp(launch.threads, kMinThreads, kThreads)));
   config.dynamicSmemBytes = launch.thread_block_bytes;
   config.stream = as_stream(stream);
   LaunchAttributes::Room attributes;

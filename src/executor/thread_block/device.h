@@ -111,6 +111,7 @@ struct DeviceLaunch {
   KernelBatch batch = {};
   std::uint32_t count = 0;               // Number of calls in `batch`.
   std::uint32_t thread_block_bytes = 0;  // Memory per thread block.
+  std::uint32_t threads = ~0U;           // Threads of a thread block that have work. A device may run more, or fewer.
   // True: the thread blocks become resident together, not one by one. Launches of ranks that share a device need this,
   // because thread blocks of two such launches could otherwise wait for each other's room. False: they need not wait
   // for room for all.

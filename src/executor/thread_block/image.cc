@@ -1,11 +1,13 @@
 #include "src/executor/thread_block/image.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <span>
 
 #include "src/base/status.h"
+#include "src/executor/thread_block/ll_words.h"
 
 namespace tutti {
 namespace {
@@ -153,6 +155,19 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   image.launch.self = {};
   image.launch.peers = nullptr;
   return writer.finish(image);
+}
+
+std::uint32_t busy_threads(const Launch& launch, const StraightProgram& straight) {
+  if (straight.steps.empty() || launch.cut.group > 1) return ~0U;
+  std::uint64_t busy = 1;
+  for (const StraightStep& step : straight.steps) {
+    const std::uint64_t bytes = launch.message_bytes(step.size);
+    const std::uint64_t packs = (bytes + kPackBytes - 1) / kPackBytes;
+    const std::uint64_t messages = std::bit_ceil(std::max<std::uint64_t>(step.receives, step.sends));
+    const std::uint64_t words = straight.ll ? std::bit_ceil(ll_words_for(bytes)) : 1;
+    busy = std::max({busy, step.copies ? packs * step.inputs : packs, messages * words});
+  }
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(busy, ~0U));
 }
 
 std::vector<std::byte> join_images(std::vector<std::vector<std::byte>> images) {

@@ -49,6 +49,10 @@ inline constexpr std::uint64_t kBaseInput = 0, kBaseOutput = 1, kBaseScratch = 2
 std::vector<std::byte> make_image(const Program& program, const Launch& launch, const StraightProgram& straight,
                                   std::uint32_t ranks, bool accesses_peers, std::uint64_t stage_bytes);
 
+// Returns how many threads of a thread block have work at the same time: in each step, one for each pack or word of LL.
+// ~0U: not known, for interpreted programs and compressed messages.
+std::uint32_t busy_threads(const Launch& launch, const StraightProgram& straight);
+
 // Concatenates the images of one call, padded to the length of the longest.
 std::vector<std::byte> join_images(std::vector<std::vector<std::byte>> images);
 
