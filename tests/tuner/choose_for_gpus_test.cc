@@ -1,25 +1,13 @@
 // Choices of the table for GPUs that depend on more than sizes.
 #include <gtest/gtest.h>
 
-#include "algorithms/catalogue.h"
 #include "src/plan/verify.h"
 #include "src/tuner/candidates.h"
-#include "src/tuner/choose.h"
 #include "src/tuner/coding.h"
+#include "tests/tuner/gpu_query.h"
 
 namespace tutti::test {
 namespace {
-
-Query query_on(Collective collective, std::uint64_t block_bytes) {
-  Query query;
-  query.problem = {.collective = collective, .ranks = 8, .groups = {}};
-  query.block_bytes = block_bytes;
-  query.thread_blocks = 32;
-  query.catalogue = catalogue(collective);
-  return query;
-}
-
-std::string_view chosen(const Query& query) { return choose(query).value().algorithm; }
 
 // Rings are chosen even with mapped memory. All-to-all uses another algorithm.
 TEST(ChooseForGpus, ChoosesRings_WhenOnlyRingsFollowNvLinks) {

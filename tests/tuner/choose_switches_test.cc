@@ -1,27 +1,15 @@
 // Choices of algorithms by switches on GPUs.
 #include <gtest/gtest.h>
 
-#include "algorithms/catalogue.h"
 #include "src/tuner/candidates.h"
-#include "src/tuner/choose.h"
+#include "tests/tuner/gpu_query.h"
 
 namespace tutti::test {
 namespace {
 
-Query query_of_eight(Collective collective, std::uint64_t block_bytes) {
-  Query query;
-  query.problem = {.collective = collective, .ranks = 8, .groups = {}};
-  query.block_bytes = block_bytes;
-  query.thread_blocks = 32;
-  query.catalogue = catalogue(collective);
-  return query;
-}
-
-std::string_view algorithm_of(const Query& query) { return choose(query).value().algorithm; }
-
 // A request without such switches runs the same plan with loads and stores.
 TEST(Candidates, IncludeSwitches_WhereTheyAdd) {
-  Query query = query_of_eight(Collective::all_reduce, 1 << 20);
+  Query query = query_on(Collective::all_reduce, 1 << 20);
   query.ring = {.channels = 16, .positions = 4};
   const Algorithm& algorithm = *find(Collective::all_reduce, "switch_staged");
   EXPECT_EQ(ruled_out(query, algorithm, Protocol::simple), "needs NVSwitches that add the type of these elements");
@@ -40,10 +28,11 @@ TEST(Candidates, IncludeSwitches_WhereTheyAdd) {
   }
 }
 
-// Each port carries n / (n - 1) of the bytes of other algorithms, so switches serve these collectives on request.
+// Switches serve these collectives on request: in all-gather and reduce-scatter a port carries n / (n - 1) of the bytes
+// of direct_staged, and broadcasts have not been measured.
 TEST(ChooseForGpus, ChoosesNoSwitches_ForCollectivesOfOneRound) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
-    Query query = query_of_eight(collective, 64 << 20);
+    Query query = query_on(collective, 64 << 20);
     query.ring = {.channels = 24, .positions = 4};
     query.on_nvlinks = true;
     const Algorithm& algorithm = *find(collective, kSwitchStaged);
@@ -59,7 +48,7 @@ TEST(ChooseForGpus, ChoosesNoSwitches_ForCollectivesOfOneRound) {
 // Six or more ranks gain, from the size at which LL ends.
 TEST(ChooseForGpus, ChoosesSwitches_WhereTheyArePredictedToBeFaster) {
   const Query large = [] {
-    Query query = query_of_eight(Collective::all_reduce, 64 << 20);
+    Query query = query_on(Collective::all_reduce, 64 << 20);
     query.ring = {.channels = 24, .positions = 4};
     query.on_nvlinks = query.by_switches = true;
     return query;
@@ -67,9 +56,9 @@ TEST(ChooseForGpus, ChoosesSwitches_WhereTheyArePredictedToBeFaster) {
   const auto with = [&](auto change) {
     Query query = large;
     change(query);
-    return algorithm_of(query);
+    return chosen(query);
   };
-  EXPECT_EQ(algorithm_of(large), kSwitchStaged);
+  EXPECT_EQ(chosen(large), kSwitchStaged);
   EXPECT_EQ(with([](Query& query) { query.block_bytes = 640 << 10; }), kSwitchStaged);
   EXPECT_EQ(with([](Query& query) { query.block_bytes = (640 << 10) - 1; }), "two_shot");
   EXPECT_EQ(with([](Query& query) { query.mapped = true; }), kSwitchStaged);
