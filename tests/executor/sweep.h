@@ -22,8 +22,8 @@ class Sweep : public CatalogueCalls {
     next_case_ = random_();
   }
 
-  // Runs one of `share` cases, beginning at a random one. An odd `share` that is no multiple of 5 lets the cases differ
-  // in chunks, sizes of types and reductions.
+  // Runs one of `share` cases, beginning at a random one. In a small sample, an odd `share` that is no multiple of 5
+  // lets the cases differ in chunks, sizes of types and reductions.
   void sweep(Rank ranks, Engine& engine, std::uint32_t share) {
     const Rank root = has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0;
     if (!emit(ranks, root)) return;

@@ -219,6 +219,11 @@ TEST(PtxLitmus, FindsRace_BetweenStrongAccessesOfDifferentSizes) {
   };
   EXPECT_EQ(races("ld.relaxed.sys.u32 %r11, [%d1+4];\nsetp.eq.u32 %p2, %r11, 0;\n"), 0U);
   EXPECT_EQ(races("ld.relaxed.sys.u64 %d5, [%d1];\nsetp.eq.u64 %p2, %d5, 0;\n"), 20U);
+  // A later store of the other size does not hide the first one.
+  const std::string both =
+      "mov.u32 %r5, 1;\nmov.u64 %d5, 1;\nst.relaxed.sys.u32 [%d1], %r5;\nst.relaxed.sys.u64 [%d1], %d5;";
+  const std::string look = "AGAIN:\nld.relaxed.sys.u64 %d5, [%d1];\nsetp.eq.u64 %p2, %d5, 0;\n@%p2 bra AGAIN;";
+  EXPECT_EQ(run({both, look, true}, 20).races, 20U);
 }
 
 // Kernels with the parameter `words` on the given devices: x is %d1, the flag y is %d2. All start before any continues.

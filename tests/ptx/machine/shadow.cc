@@ -105,9 +105,10 @@ std::optional<Cell> record_access(Granule& granule, const Cell& access, const Vi
                           clocks.in_scope(cell.block, cell.scope, access.block, access.scope);
       if (!is_ordered && !strong) return cell;
     }
-    // An access ordered after the new one is ordered after the old one, too.
+    // An access ordered after the new one is ordered after the old one, too. One that does not race with the new one
+    // does not race with the old one.
     const bool implied = is_ordered && (cell.bytes & ~access.bytes) == 0 && (access.writes || !cell.writes) &&
-                         (cell.strong || !access.strong);
+                         (!access.strong || (cell.strong && cell.size == access.size && access.scope <= cell.scope));
     if (implied) place = &cell;
   }
   if (place == nullptr) place = choose_victim(granule, access, view, clocks);
