@@ -13,6 +13,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     bool data = false;
     bool lanes = false;
     bool flags = false;
+    std::uint32_t from_memory = 0, to_memory = 0;
     bool from_all = false;
     bool to_all = false;
     for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
@@ -22,6 +23,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           operand.reserved = operand.peer != plan.steps.self();
           mapped_ = mapped_ || (operand.reserved != 0 && operand.space != Space::scratch);
           data = true;
+          ++(sends ? to_memory : from_memory);
           if (operand.peer == kAllRanks) {
             (sends ? to_all : from_all) = true;
             operand.peer = plan.problem.ranks;
@@ -33,6 +35,8 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
         operands_.push_back(operand);
       }
     }
+    const bool by_switches = from_all || to_all;
+    TUTTI_ASSERT(!by_switches || (from_memory == 1 && to_memory == 1));  // See thread_block_switch().
     TUTTI_ASSERT(data || !lanes);  // The length of a message follows from a memory operand.
     const auto first = static_cast<std::uint32_t>(operands_.size() - step.sources.size() - step.targets.size());
     steps_.push_back({.first = first,
