@@ -53,9 +53,7 @@ class HandleTable {
 
   Result<void*> insert(std::unique_ptr<T> object) {
     const std::lock_guard lock(insertion_);
-    if (!std::exchange(survives_fork_, true)) {
-      ::pthread_atfork([] { table.insertion_.lock(); }, [] { table.insertion_.unlock(); }, [] { table.forget(); });
-    }
+    (void)registered_for_fork;
     for (std::uint32_t tries = 0; tries < kEntries; ++tries) {
       const std::uint64_t index = next_++ % kEntries;
       Entry& entry = entries_[index];
@@ -100,9 +98,11 @@ class HandleTable {
 
   // Constant-initialised and never destroyed, so that find() needs no guard and works at any time.
   static HandleTable table;
+  // Registered when the library is loaded, so that no fork precedes it.
+  inline static const int registered_for_fork =
+      ::pthread_atfork([] { table.insertion_.lock(); }, [] { table.insertion_.unlock(); }, [] { table.forget(); });
 
   std::mutex insertion_;
-  bool survives_fork_ = false;
   std::uint64_t next_ = 1;  // The low 32 bits are also the generation.
   std::array<Entry, kEntries> entries_ = {};
   std::array<EntryMutex, 16> mutexes_ = {};  // Each guards the removal of the objects of its entries.
