@@ -78,7 +78,7 @@ struct Config {
   std::string tuner_plugin;
   Tune tune = Tune::off;
   bool deterministic = false;
-  bool nvls = true;  // Bind memory to multicast objects, so that NVSwitches add.
+  bool nvls = true;  // Bind memory to multicast objects, so that NVSwitches add and multicast.
   WaitMode wait = WaitMode::automatic;
   bool probe = true;
   std::string tune_file;

@@ -242,9 +242,8 @@ constexpr std::array kEntries = {
         "0 or 1",
         [](Config& config, const std::string& text) { return parse_switch(text, config.deterministic); }},
     ConfigEntry{{"TUTTI_NVLS", "NCCL_NVLS_ENABLE", "1", "algorithms and autotuning",
-                 "sums by the NVSwitches between GPUs of a host: 1 (where they add the type of the elements; NCCL's 2 "
-                 "means the "
-                 "same) or 0 on any rank (never)"},
+                 "sums and multicast by the NVSwitches between GPUs of a host: 1 (sums where they add the type of the "
+                 "elements; NCCL's 2 means the same) or 0 on any rank (never)"},
                 "0, 1 or 2",
                 [](Config& config, const std::string& text) {
                   return parse_word(text, {{"0", false}, {"1", true}, {"2", true}}, config.nvls);
