@@ -54,13 +54,13 @@ def lanes_with_roles(size):
     return pipelined(size, pieces, 512 * KIB, (LANES_US, rest, P2P, STORE, 5.25))
 
 
-def staged(size, crossings, rate, blocks, per_block):
-    several = size > blocks * per_block * 64 * KIB
+def staged(size, crossings, rate, blocks, copy=COPY):
+    several = size > blocks * 64 * KIB
 
     def cycle(piece):
-        return 2 * LOAD_US + 2 * piece / COPY + (FENCE_US + 2 * FLAG_US if several else 0)
+        return 2 * LOAD_US + 2 * piece / copy + (FENCE_US + 2 * FLAG_US if several else 0)
 
-    return pipelined(size, blocks * per_block, 64 * KIB, (SWITCH_US + OWN_US, cycle, crossings, rate, 6))
+    return pipelined(size, blocks, 64 * KIB, (SWITCH_US + OWN_US, cycle, crossings, rate, 6))
 
 
 def switched_in_place(size, rate):
@@ -105,18 +105,13 @@ def main():
     for name, predict, rows in CHECKS:
         errors = [100 * (predict(size) / us - 1) for size, us in rows.items()]
         print(f"{name}: {len(rows)} rows, {min(errors):+.0f} to {max(errors):+.0f} %")
-    print("\nbus bandwidth: lanes with warp roles, staged two-shot, staged NVLS (32 x 1, 24 x 2), in place")
+    print("\nbus bandwidth: lanes with warp roles, staged two-shot, staged NVLS (24 blocks of 512 threads, 48 of 256), in place")
     for size in (MIB, 16 * MIB, 256 * MIB, 4 * GIB):
-        times = [lanes_with_roles(size), staged(size, P2P, PULL, 32, 1)]
-        for blocks, per_block in ((32, 1), (24, 2)):
-            times += [staged(size, SWITCHED, rate, blocks, per_block) for rate in (SWITCH_OF_NCCL, SWITCH)]
+        times = [lanes_with_roles(size), staged(size, P2P, PULL, 32)]
+        for blocks, copy in ((24, COPY), (48, COPY / 2)):
+            times += [staged(size, SWITCHED, rate, blocks, copy) for rate in (SWITCH_OF_NCCL, SWITCH)]
         times += [switched_in_place(size, rate) for rate in (SWITCH_OF_NCCL, SWITCH)]
         print(f"{name_of(size):8}", *(f"{busbw(size, us):5.0f}" for us in times))
-
-    print("\nstaged NVLS, 24 blocks, 1 piece each (switch_staged)")
-    for size in (MIB, 16 * MIB, 256 * MIB, 4 * GIB):
-        times = [staged(size, SWITCHED, rate, 24, 1) for rate in (SWITCH_OF_NCCL, SWITCH)]
-        print(f"{name_of(size)}:", *(f"{busbw(size, us):5.0f}" for us in times))
 
     print("\nlatency")
     for size in (8, 4 * KIB, 16 * KIB, 32 * KIB, 64 * KIB, 256 * KIB):

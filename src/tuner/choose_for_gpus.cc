@@ -21,6 +21,7 @@ constexpr std::uint64_t kMaxStagedBytes = 4096 * kKiB;
 // From kMinStagedBytes on, switch_staged is predicted to beat all others for so many ranks.
 constexpr Rank kMinSwitchRanks = 6;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
+constexpr std::uint32_t kFullRingChannels = 24;
 // Positions of the staging ring from which three stages run with the earliest one first.
 constexpr std::uint32_t kPositionsAhead = 3;
 constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of LL lanes.
@@ -87,9 +88,10 @@ std::string_view on_ring(const Query& query) {
   if (query.ring.channels == 0 || !query.protocol.empty() || ranks <= 2 || ranks > kFewRanks) return "";
   if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return "";
   if (query.by_switches && ranks >= kMinSwitchRanks && query.block_bytes >= kMinStagedBytes) return kSwitchStaged;
-  // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring.
-  const bool few_lanes =
-      5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, query.ring.channels);
+  // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring, and
+  // links limit more channels than kFullRingChannels.
+  const std::uint32_t ring_channels = std::min(query.ring.channels, kFullRingChannels);
+  const bool few_lanes = 5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, ring_channels);
   return query.block_bytes <= kMaxStagedBytes || (few_lanes && !query.mapped) ? "two_shot_staged" : "";
 }
 

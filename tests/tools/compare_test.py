@@ -79,18 +79,18 @@ class Compare(unittest.TestCase):
             self.assertEqual(len(times), 32)
 
     def test_choice_is_that_of_the_library(self):
-        """For 8 ranks with 24 channels of lanes (src/communicator/peers/lane_budget.h)."""
+        """For 8 ranks with 24 channels of lanes and 48 of the staging ring (src/communicator/peers/lane_budget.h)."""
         rows = compared()
         chosen = {size: (row["algorithm"], row["protocol"], row["channels"]) for size, row in rows.items()}
         self.assertEqual(chosen[8], ("one_shot", "LL", 1))
         self.assertEqual(chosen[32 * KIB], ("one_shot", "LL", 8))
         self.assertEqual(chosen[64 * KIB], ("two_shot", "LL", 16))
         self.assertEqual(chosen[512 * KIB], ("two_shot", "LL", 24))
-        self.assertEqual(chosen[MIB], ("switch_staged", "Simple", 24))
-        self.assertEqual(chosen[256 * MIB], ("switch_staged", "Simple", 24))
+        self.assertEqual(chosen[MIB], ("switch_staged", "Simple", 48))
+        self.assertEqual(chosen[256 * MIB], ("switch_staged", "Simple", 48))
         self.assertEqual(compared("dgx-h100", "256K", "--mapped")[256 * KIB]["protocol"], "LL")
         mapped = compared("dgx-h100", "256M", "--mapped")[256 * MIB]
-        self.assertEqual((mapped["algorithm"], mapped["channels"]), ("switch_staged", 24))
+        self.assertEqual((mapped["algorithm"], mapped["channels"]), ("switch_staged", 48))
         old = compared("dgx-a100", "256M")[256 * MIB]
         self.assertEqual((old["algorithm"], old["channels"]), ("two_shot", 24), "no multicast")
 
@@ -174,7 +174,7 @@ class Page(unittest.TestCase):
         for line in done.stdout.splitlines():
             if found := re.match(r"(\d+ [KMG]?i?B) +([\d. ]+)$", line):
                 figures[found[1]] = figures.get(found[1], []) + found[2].split()
-        columns = ("lanes with warp roles", "staged two-shot", "staged NVLS, 32 blocks", "24 blocks, 2 pieces each", "NVLS in place")
+        columns = ("lanes with warp roles", "staged two-shot", "staged NVLS, 24 blocks", "48 blocks", "NVLS in place")
         for row in self.rows_of("Bus bandwidth in GB/s."):
             said = [figure for column in columns for figure in row[column].split("-")]
             self.assertEqual(said, figures[row["size"]], row["size"])

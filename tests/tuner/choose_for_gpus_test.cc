@@ -144,6 +144,15 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
 }
 
 // The loop with which the table runs staged algorithms can reuse as few positions as the ring has.
+// Links limit loads of more channels of the ring, so that lanes are as fast.
+TEST(ChooseForGpus, ChoosesLanes_ForLargeSumsInSpiteOfMoreChannelsOfTheRing) {
+  Query query = query_on(Collective::all_reduce, 64 << 20);
+  query.ring = {.channels = 48, .positions = 4};
+  EXPECT_EQ(chosen(query), "two_shot");
+  query.lane_channels = 19;
+  EXPECT_EQ(chosen(query), "two_shot_staged");
+}
+
 TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
   for (const Collective collective :
        {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {

@@ -49,7 +49,7 @@ TEST(ChooseForGpus, ChoosesNoSwitches_ForCollectivesOfOneRound) {
 TEST(ChooseForGpus, ChoosesSwitches_WhereTheyArePredictedToBeFaster) {
   const Query large = [] {
     Query query = query_on(Collective::all_reduce, 64 << 20);
-    query.ring = {.channels = 24, .positions = 4};
+    query.ring = {.channels = 48, .positions = 4};
     query.on_nvlinks = query.by_switches = true;
     return query;
   }();

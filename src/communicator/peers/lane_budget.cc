@@ -29,7 +29,8 @@ constexpr std::array kChoices = {
 
 // With fewer peers, lanes are as fast as the staging ring.
 constexpr Rank kMinRingPeers = 2;
-constexpr StagingRing kLargeRing = {.channels = kMaxLaneChannels, .positions = 4};
+// So many channels keep the links busy while others copy (docs/design/gpu-data-path.md).
+constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4};
 
 // Peers of a rank, and the memory for their lanes.
 struct LaneRoom {

@@ -38,7 +38,7 @@ TEST(LaneBudget, IsSmaller_ForFurtherCommunicators) {
     const LaneBudget in_host = budget_for(peers, kPageBytes, LaneLimit::in_host_memory);
     EXPECT_LE(in_host.bytes, further.bytes) << ranks;
     EXPECT_LE(in_host.channels, 8U) << ranks;
-    EXPECT_EQ(first.ring.bytes(), ranks > 2 ? 12 * kMiB : 0U) << ranks;
+    EXPECT_EQ(first.ring.bytes(), ranks > 2 ? 24 * kMiB : 0U) << ranks;
     EXPECT_EQ(further.ring.bytes(), ranks > 2 ? 4 * kMiB : 0U) << ranks;
     EXPECT_EQ(in_host.ring.bytes(), 0U) << ranks;
   }
@@ -204,7 +204,7 @@ TEST(LaneBudget, CoversTagsToOtherHosts) {
   EXPECT_EQ(max, 2 * kMaxLaneTags);
 }
 
-constexpr std::size_t kMostlyUntouched = 4096 * kMiB;
+constexpr std::size_t kMostlyUntouched = 5120 * kMiB;
 
 std::unique_ptr<DeviceRig> wide_rig() {
   return host_rig({.thread_count = 1, .thread_blocks = 64, .memory_bytes = kMostlyUntouched, .shares_by_file = true});
