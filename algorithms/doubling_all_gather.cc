@@ -13,9 +13,7 @@ class RecursiveDoubling : public Entry<Algorithm> {
   RecursiveDoubling()
       : Entry(Collective::all_gather, "doubling", "log2(n) rounds, message size doubles each round, (n-1)/n S") {}
 
-  Shape shape(const Problem& problem) const override {
-    return {.rounds = std::max(1u, log2_rounded_up(problem.ranks)), .stages = {0}};
-  }
+  Shape shape(const Problem& problem) const override { return exchange_shape({}, problem.ranks); }
 
   CostLaw cost_law(const Problem& problem) const override {
     std::vector<RoundTraffic> rounds = rounds_by_halves(problem.ranks);
@@ -29,11 +27,14 @@ class RecursiveDoubling : public Entry<Algorithm> {
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     if (round == 0 && !problem.in_place) steps.copy(input(0), output(self));
     if (problem.ranks == 1) return;
-    const Halving half = halving(problem.ranks, self, log2_rounded_up(problem.ranks) - 1 - round);
-    if (half.given.count == 0) return;
-
+    const std::uint32_t exchanges = log2_rounded_up(problem.ranks);
+    if (round > 0) {
+      const Halving half = halving(problem.ranks, self, exchanges - round);
+      if (half.given.count > 0) steps.recv(half.to, output(half.given.first, half.given.count));
+    }
+    if (round == exchanges) return;
+    const Halving half = halving(problem.ranks, self, exchanges - 1 - round);
     for (const Rank peer : half.from) steps.send(output(half.kept.first, half.kept.count), peer);
-    steps.recv(half.to, output(half.given.first, half.given.count));
   }
 };
 

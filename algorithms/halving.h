@@ -4,6 +4,7 @@
 #pragma once
 
 #include "algorithms/ranges.h"
+#include "src/plan/algorithm.h"
 
 namespace tutti {
 
@@ -31,6 +32,14 @@ inline Halving halving(Rank n, Rank self, std::uint32_t depth) {
   const Rank i = self - middle();
   const bool takes_odd = lower.count > upper.count && i + 1 == upper.count;
   return {upper, lower, low + i, takes_odd ? std::vector<Rank>{low + i, middle() - 1} : std::vector<Rank>{low + i}};
+}
+
+// Sets rounds and stages of log2(n) exchanges: round r receives in exchange r - 1 and sends in exchange r. Each round
+// is a stage, so that messages of several chunks are in transit.
+inline Shape exchange_shape(Shape shape, Rank n) {
+  shape.rounds = n == 1 ? 1 : log2_rounded_up(n) + 1;
+  for (std::uint32_t round = 0; round < shape.rounds; ++round) shape.stages.push_back(round);
+  return shape;
 }
 
 }  // namespace tutti

@@ -18,7 +18,7 @@ class RecursiveHalving : public Entry<Algorithm> {
 
   Shape shape(const Problem& problem) const override {
     const Rank n = problem.ranks;
-    return {.units = 1, .scratch = n, .rounds = std::max(1u, log2_rounded_up(n)), .stages = {0}};
+    return exchange_shape({.units = 1, .scratch = n, .rounds = 0, .stages = {}}, n);
   }
 
   CostLaw cost_law(const Problem& problem) const override {
@@ -32,14 +32,23 @@ class RecursiveHalving : public Entry<Algorithm> {
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
     if (n == 1) return steps.fold({input(0)}, {output(0)}, Fold::complete);
+    if (round > 0) receive(n, self, round - 1, steps);
+    if (round == log2_rounded_up(n)) return;
     const Halving half = halving(n, self, round);
-    if (half.given.count == 0) return;
-    // Only a rank that was unpaired in the first round enters the second one without a partial sum.
-    const bool raw = round == 0 || (round == 1 && halving(n, self, 0).from.empty());
-    const Space own = raw ? Space::input : Space::scratch;
+    if (half.given.count > 0) steps.send(units(own_space(n, self, round), half.given.first, half.given.count), half.to);
+  }
 
-    steps.send(units(own, half.given.first, half.given.count), half.to);
+ private:
+  // Only a rank that was unpaired in the first exchange enters the second one without a partial sum.
+  static Space own_space(Rank n, Rank self, std::uint32_t exchange) {
+    const bool raw = exchange == 0 || (exchange == 1 && halving(n, self, 0).from.empty());
+    return raw ? Space::input : Space::scratch;
+  }
+
+  static void receive(Rank n, Rank self, std::uint32_t exchange, Steps& steps) {
+    const Halving half = halving(n, self, exchange);
     if (half.from.empty()) return;
+    const Space own = own_space(n, self, exchange);
     std::vector<Operand> sources;
     for (const Rank peer : half.from) sources.push_back(lane(peer, half.kept.count));
     sources.push_back(units(own, half.kept.first, half.kept.count));
