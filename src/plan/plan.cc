@@ -1,5 +1,11 @@
 #include "src/plan/plan.h"
 
+#include <iterator>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
 #include "src/base/status.h"
 
 namespace tutti {
@@ -22,21 +28,44 @@ std::vector<Plan> emit_plans(const Algorithm& algorithm, const Problem& problem)
   return plans;
 }
 
-void expand_all_ranks(Plan& plan) {
+namespace {
+
+// Replaces the operands of all steps: `append` adds to the last argument what replaces an operand of a step.
+template <class Append>
+void rewrite(Plan& plan, Append append) {
   Steps steps(plan.steps.self());
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step step = plan.steps[i];
     std::vector<Operand> sides[2];
-    for (const bool target : {false, true}) {
-      for (const Operand& operand : target ? step.targets : step.sources) {
-        const bool all = operand.is_memory() && operand.peer == kAllRanks;
-        for (Rank rank = 0; rank < (all ? plan.problem.ranks : 1); ++rank)
-          sides[target].push_back(at(all ? rank : operand.peer, operand));
-      }
-    }
+    for (const bool target : {false, true})
+      for (const Operand& operand : target ? step.targets : step.sources) append(operand, target, sides[target]);
     steps.add(sides[0], sides[1], step.fold);
   }
   plan.steps = std::move(steps);
+}
+
+}  // namespace
+
+void expand_all_ranks(Plan& plan) {
+  rewrite(plan, [&](const Operand& operand, bool, std::vector<Operand>& side) {
+    const bool all = operand.is_memory() && operand.peer == kAllRanks;
+    for (Rank rank = 0; rank < (all ? plan.problem.ranks : 1); ++rank)
+      side.push_back(at(all ? rank : operand.peer, operand));
+  });
+}
+
+void renumber_tags(Plan& plan) {
+  std::map<std::tuple<Space, Rank, bool>, std::set<std::uint16_t>> tags;
+  rewrite(plan, [&](const Operand& operand, bool target, std::vector<Operand>& side) {
+    if (!operand.is_memory()) tags[{operand.space, operand.peer, target}].insert(operand.tag);
+    side.push_back(at(operand.peer, operand));
+  });
+  rewrite(plan, [&](const Operand& operand, bool target, std::vector<Operand>& side) {
+    side.push_back(at(operand.peer, operand));
+    if (operand.is_memory()) return;
+    const std::set<std::uint16_t>& used = tags[{operand.space, operand.peer, target}];
+    side.back().tag = static_cast<std::uint16_t>(std::distance(used.begin(), used.find(operand.tag)));
+  });
 }
 
 }  // namespace tutti

@@ -24,4 +24,8 @@ std::vector<Plan> emit_plans(const Algorithm& algorithm, const Problem& problem)
 // switches. Call it after verify(), which allows any order of additions in the original plan only.
 void expand_all_ranks(Plan& plan);
 
+// Renumbers the tags of lanes and flags: those from one rank to another get tags 0, 1, ... in the order of their tags,
+// which both ends know. Plans of all algorithms then share few lanes. Only for lanes without partners (LaneForm).
+void renumber_tags(Plan& plan);
+
 }  // namespace tutti

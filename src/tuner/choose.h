@@ -46,12 +46,15 @@ struct Query {
   // Devices: NVLinks connect all ranks of a host along rings, but not each pair.
   bool only_rings = false;
   bool on_nvlinks = false;  // Devices: all ranks are on one host, and NVLinks or one GPU connect each pair.
-  // Devices: channels requested (0: no request), channels that have lanes (default: those of 8 ranks on a host), and
-  // number of ring orders that channels use in turn.
+  // Devices: channels requested (0: no request), channels that have lanes between all ranks (default: those of 8 ranks
+  // on a host), and number of ring orders that channels use in turn.
   std::uint32_t channels = 0;
   std::uint32_t min_channels = 0, max_channels = 0;  // Bounds without such a request; 0: none.
   std::uint32_t lane_channels = 24;
   std::uint32_t orders = 1;
+  // Devices: algorithms that need lanes between hosts only between some ranks, and the channels with such lanes.
+  std::span<const Algorithm* const> on_rails{};
+  std::uint32_t rail_channels = 0;
   std::uint64_t ll_slot_bytes = 4096;  // Devices: data that a slot of an LL lane holds.
   StagingRing ring = {};
   bool by_switches = false;  // Devices: in the staging ring, switches add and multicast the elements of this call.

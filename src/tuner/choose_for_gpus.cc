@@ -31,7 +31,9 @@ constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
 constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
 constexpr Rank kFewRanks = 8;
-constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, bytes between hosts matter more than the number of messages.
+// Above, bytes between hosts matter more than the number of messages. Sums: predicted for 2 to 16 hosts of 8 GPUs with
+// a port each.
+constexpr std::uint64_t kFlatBytes = 4 * kKiB, kFlatSumBytes = 64 * kKiB;
 constexpr std::uint64_t kRingBytes =
     32 * kKiB;  // Total over all ranks; above, link bandwidth matters more than the number of rounds.
 constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
@@ -39,7 +41,8 @@ constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // Bytes that a network transf
 
 // True if each block should cross a host's link only once. All-to-all has equal traffic between hosts in any case.
 bool prefers_hierarchical(const Query& query) {
-  if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes) return false;
+  const bool sums = query.problem.collective == Collective::all_reduce;
+  if (query.problem.groups.empty() || query.block_bytes <= (sums ? kFlatSumBytes : kFlatBytes)) return false;
   switch (query.problem.collective) {
     case Collective::all_reduce:
     case Collective::all_gather:
@@ -55,6 +58,12 @@ bool prefers_hierarchical(const Query& query) {
 bool one_round_is_faster(const Query& query) {
   const std::uint64_t more_bytes = query.block_bytes * (query.problem.ranks - 2);
   return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
+}
+
+std::uint32_t lane_channels(const Query& query, std::string_view algorithm) {
+  for (const Algorithm* each : query.on_rails)
+    if (each->name() == algorithm) return std::max(query.rail_channels, query.lane_channels);
+  return query.lane_channels;
 }
 
 // Channels that an algorithm can use of those that exist.
@@ -144,6 +153,7 @@ std::string_view algorithm_for(const Query& query) {
 }
 
 Protocol protocol_for(const Query& query, std::string_view algorithm) {
+  if (query.network) return Protocol::simple;  // The only protocol of lanes between hosts.
   if (query.protocol.empty() && (query.compression != CompressionFormat::none || algorithm.ends_with("_mapped")))
     return Protocol::simple;
   if (query.protocol.empty())
@@ -154,7 +164,7 @@ Protocol protocol_for(const Query& query, std::string_view algorithm) {
 // Maximum channels of an algorithm by its memory.
 std::uint32_t max_channels_of(const Query& query, const Choice& choice) {
   if (choice.mapped) return query.thread_blocks;
-  return choice.staged ? std::max(query.ring.channels, 1U) : query.lane_channels;
+  return choice.staged ? std::max(query.ring.channels, 1U) : lane_channels(query, choice.algorithm);
 }
 
 }  // namespace

@@ -149,6 +149,14 @@ class Page(unittest.TestCase):
             self.assertEqual(row["now"], f"{private[size]['bus_bw']:.0f}", size)
             self.assertEqual(row["windows now"], f"{mapped[size]['bus_bw']:.0f}", size)
 
+    def test_bandwidths_of_several_hosts_match(self):
+        rows = self.rows_of("Predictions, several hosts of 8 H100")
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            for hosts in (2, 4, 8, 16, 64):
+                table = run(*COMPARE, "--topology", "dgx-h100", "--hosts", str(hosts), "--bytes", str(self.size_of(row["size"])))
+                self.assertEqual(row[f"{hosts} hosts"], f"{table['sizes'][0]['bus_bw']:.0f}", (row["size"], hosts))
+
     def test_latencies_match(self):
         private, mapped = compared(), compared("dgx-h100", "8..16G", "--mapped")
         rows = self.rows_of("Latency in us,")

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "algorithms/catalogue.h"
-#include "src/communicator/peers/lane_budget.h"
 
 namespace tutti::tool {
 namespace {
@@ -25,13 +24,21 @@ Prediction prediction_from(const simulator::Chain& chain) {
   return parts;
 }
 
+// Rails between hosts; none within an NVLink domain of several hosts.
+Rails rails_of(const simulator::Network& network) {
+  if (network.hosts_per_nvlink_domain() > 1) return {};
+  const std::vector<Rank> hosts(network.cluster().hosts, network.ranks_per_host());
+  return Rails({.groups = {hosts}, .order = {}});
+}
+
 }  // namespace
 
 CallModel::CallModel(Networks networks, const simulator::Costs& costs, std::uint32_t max_orders)
     : networks_(std::move(networks)),
       costs_(costs),
       on_devices_(!networks_.own.cluster().host.all(NodeKind::gpu).empty()),
-      rings_(orders_on(networks_.own, max_orders)) {}
+      rings_(orders_on(networks_.own, max_orders)),
+      rails_(rails_of(networks_.own)) {}
 
 bool CallModel::has_orders(const Algorithm& algorithm) const {
   return !orders_of(networks_.own, rings_, algorithm.name()).empty();
@@ -50,9 +57,27 @@ bool CallModel::on_nvlinks() const { return on_devices_ && network().cluster().h
 
 bool CallModel::switches_add() const { return on_nvlinks() && costs_.multicast > 0; }
 
-std::uint32_t CallModel::lane_channels() const {
+LaneBudget CallModel::lane_budget() const {
   const Rank near = network().ranks_per_host() * network().hosts_per_nvlink_domain();
-  return budget_for({.local = near - 1, .remote = network().ranks() - near}).channels;
+  return budget_for({.local = near - 1, .remote = network().ranks() - near, .rails = rails_.peers()});
+}
+
+void CallModel::set_lanes(Query& query) const {
+  const LaneBudget budget = lane_budget();
+  query.lane_channels = budget.channels_to_all();
+  query.rail_channels = budget.rail_channels;
+  if (rails_.peers() == 0 || query.problem.groups.empty()) return;
+  const Problem& problem = query.problem;
+  auto known =
+      std::find_if(on_rails_.begin(), on_rails_.end(), [&](const auto& each) { return each.first == problem; });
+  if (known == on_rails_.end()) {
+    known = on_rails_.insert(on_rails_.end(), {problem, {}});
+    for (const Algorithm* algorithm : catalogue(problem.collective))
+      if (requires_hosts(*algorithm, problem.collective) && algorithm->supports(problem) &&
+          rails_.carry(emit_plans(*algorithm, problem), {}))
+        known->second.push_back(algorithm);
+  }
+  query.on_rails = known->second;
 }
 
 StagingRing CallModel::ring() const {
@@ -79,7 +104,7 @@ Query CallModel::query_of(const Problem& problem, double bytes) const {
   query.thread_blocks = on_devices_ ? costs_.max_channels : 0;
   query.only_rings = rings_.only_rings;
   query.on_nvlinks = on_nvlinks();
-  query.lane_channels = lane_channels();
+  set_lanes(query);
   query.ring = ring();
   query.by_switches = switches_add();
   return query;
@@ -92,6 +117,12 @@ simulator::Call CallModel::call_of(const Choice& choice, double bytes) const {
   call.compression = choice.compression;
   call.channels = choice.channels;
   call.chunk_bytes = static_cast<double>(choice.chunk_bytes);
+  if (on_devices_ && choice.protocol == Protocol::simple && !choice.mapped && !choice.staged) {
+    const LaneBudget budget = lane_budget();
+    // Only plans along rails have more channels than there are to all ranks.
+    const bool large = choice.channels > budget.channels_to_all() || !spans_network();
+    call.chunk_bytes = std::min<double>(call.chunk_bytes, budget.slots_between_hosts(large).simple);
+  }
   call.loop = choice.loop;
   call.loop.slots = costs_.slots[static_cast<std::size_t>(choice.protocol)];
   return call;

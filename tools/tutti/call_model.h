@@ -3,9 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "src/communicator/peers/lane_budget.h"
+#include "src/communicator/planning/rails.h"
 #include "src/tuner/candidates.h"
 #include "tools/simulator/simulate.h"
 #include "tools/tutti/ring_orders.h"
@@ -34,8 +38,8 @@ class CallModel {
   // True if NVLinks connect each pair of ranks of one host.
   bool on_nvlinks() const;
   bool switches_add() const;  // GPUs of one host with switches that add and multicast.
-  // Maximum channels with lanes of a communicator of these ranks on GPUs.
-  std::uint32_t lane_channels() const;
+  // Sets the lanes of a communicator of these ranks on GPUs. Each query of a problem must have the same catalogue.
+  void set_lanes(Query& query) const;
   // Staging ring of such a communicator.
   StagingRing ring() const;
   bool has_orders(const Algorithm& algorithm) const;
@@ -55,10 +59,15 @@ class CallModel {
   simulator::Call call_of(const Choice& choice, double bytes) const;
 
  private:
+  LaneBudget lane_budget() const;
+
   Networks networks_;
   simulator::Costs costs_;
   bool on_devices_ = false;
   HostRings rings_;
+  Rails rails_;
+  // Algorithms on rails, by problem. The lists stay where they are.
+  mutable std::list<std::pair<Problem, std::vector<const Algorithm*>>> on_rails_;
 };
 
 // Size of a rank's larger buffer, as nccl-tests count it.

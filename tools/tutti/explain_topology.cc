@@ -52,7 +52,7 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   CallModel model(std::move(networks), costs, request.rings);
   query.only_rings = model.only_rings();
   query.on_nvlinks = model.on_nvlinks();
-  query.lane_channels = model.lane_channels();
+  model.set_lanes(query);
   query.ring = model.ring();
   query.by_switches =
       model.switches_add() && config().nvls && !(config().deterministic && reduces(query.problem.collective));

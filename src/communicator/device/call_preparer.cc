@@ -114,7 +114,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   launch.peers = peers.data();
   // Only lanes with LL or LL128 are received in words, at most one slot at a time.
   const std::size_t stage_bytes =
-      has_inline_flags(execution.protocol) ? slot_data(lanes_.slots(), execution.protocol) : 0;
+      has_inline_flags(execution.protocol) ? slot_data(peers_.lanes().slots, execution.protocol) : 0;
   std::vector<std::vector<std::byte>> images;
   std::vector<std::span<LaneState* const>> ends_of;
   for (const Program* program : programs) {
@@ -162,9 +162,9 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
 // ---- Messages ----
 
 std::uint32_t DeviceCallPreparer::message_channels(const Call& call) const {
-  const std::uint64_t max =
-      std::clamp(peers_.thread_blocks() / 4, 1U,
-                 std::min({kMaxMessageChannels, peers_.lanes().channels, max_channels_}));  // Several peers at a time.
+  const std::uint64_t max = std::clamp(
+      peers_.thread_blocks() / 4, 1U,
+      std::min({kMaxMessageChannels, peers_.lanes().channels_to_all(), max_channels_}));  // Several peers at a time.
   return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(call.count * size_of(call.type) / kBytesPerMessageChannel, 1, max));
 }
@@ -172,7 +172,7 @@ std::uint32_t DeviceCallPreparer::message_channels(const Call& call) const {
 Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_message(const Call& call) {
   const bool sends = call.kind == Kind::send;
   const Rank peer = call.root;
-  const LaneSpec base = message_spec(sends ? self_ : peer, sends ? peer : self_, 0, lanes_.slots());
+  const LaneSpec base = message_spec(sends ? self_ : peer, sends ? peer : self_, 0, lanes_.slots_to(peer));
   LaneSpec spec = base;
   spec.channel = kMessageChannel;
   LaneState* end = TUTTI_TRY(

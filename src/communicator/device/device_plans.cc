@@ -55,7 +55,7 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
   connected->key = key;
   connected->runs = runs_of(key, accesses_peers(algorithm.name()) || peers_.ranks() == 1 ? "" : name(key.protocol));
   connected->limits = {.algorithm = algorithm.name(),
-                       .slot_bytes = choice.mapped ? 0 : slot_data(lanes_.slots(), protocol),
+                       .slot_bytes = choice.mapped ? 0 : slot_data(chooser_.slots_of(algorithm, key.problem), protocol),
                        .granule_bytes = protocol == Protocol::ll ? kWordGranule : kPackGranule,
                        .overlaps = true,
                        .balanced = true};
@@ -76,6 +76,7 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
       proved = TUTTI_TRY(prove_plans(algorithm, problem, loop, {},
                                      key.compression == CompressionFormat::none ? Messages::exact : Messages::rounded));
       TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
+      for (Plan& plan : proved.plans) renumber_tags(plan);
       requested = problem;
     }
     TUTTI_CHECK_OK(add_order(rank_mapping, proved, protocol, *connected));

@@ -33,7 +33,7 @@ struct DevicePlan {
 class DevicePlans {
  public:
   // All arguments must outlive this object.
-  DevicePlans(Rank self, const PeerSet& peers, const DevicePlanChooser& chooser, DeviceLanes& lanes)
+  DevicePlans(Rank self, const PeerSet& peers, DevicePlanChooser& chooser, DeviceLanes& lanes)
       : self_(self), peers_(peers), chooser_(chooser), lanes_(lanes) {}
 
   // Returns the plan, connected for its first use. The pointer stays valid. `choice`: choice with this key.
@@ -47,7 +47,7 @@ class DevicePlans {
 
   const Rank self_;
   const PeerSet& peers_;
-  const DevicePlanChooser& chooser_;
+  DevicePlanChooser& chooser_;
   DeviceLanes& lanes_;
   std::vector<std::unique_ptr<DevicePlan>> plans_;
 };

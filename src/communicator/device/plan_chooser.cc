@@ -49,7 +49,8 @@ DevicePlanChooser::DevicePlanChooser(const PeerSet& peers, const DeviceWindows& 
       windows_(windows),
       rank_mapping_(rank_mapping_of(peers.hosts().first_ranks())),
       by_rails_(rail_rank_mapping(peers.hosts())),
-      rings_(ring_orders(peers.hosts(), std::min({peers.thread_blocks(), peers.lanes().channels, kMaxRingOrders}))),
+      rings_(ring_orders(peers.hosts(),
+                         std::min({peers.thread_blocks(), peers.lanes().channels_to_all(), kMaxRingOrders}))),
       machine_(machine_of_gpus(peers.hosts())) {}
 
 // ---- Rank orders ----
@@ -75,7 +76,8 @@ Result<Query> DevicePlanChooser::query_for(const Call& call, const CommunicatorO
   const RankMapping& rank_mapping = rank_mapping_for(problem);
   const bool by_hosts = reorders("hierarchical", rank_mapping, problem);
   if (by_hosts) problem.groups = rank_mapping.groups;
-  const Query query = TUTTI_TRY(query_of(call, problem, options));
+  Query query = TUTTI_TRY(query_of(call, problem, options));
+  if (by_hosts && query.network) find_algorithms_on_rails(query);
   if (!by_hosts || !query.algorithm.empty()) return query;
   const Choice choice = TUTTI_TRY(choose(query));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
@@ -85,13 +87,40 @@ Result<Query> DevicePlanChooser::query_for(const Call& call, const CommunicatorO
 }
 
 // Cached per algorithm and problem.
-bool DevicePlanChooser::lanes_fit(const Algorithm& algorithm, const Problem& problem) {
+const DevicePlanChooser::Fit& DevicePlanChooser::fit_of(const Algorithm& algorithm, const Problem& problem) {
   for (const Fit& known : fits_)
-    if (known.algorithm == &algorithm && known.problem == problem) return known.fits;
-  const bool fits = algorithm.supports(problem) && suits_hosts(algorithm.shape(problem).units, problem) &&
-                    tags_of(emit_plans(algorithm, logical(rank_mapping_for(problem), problem))) <= kMaxLaneTags;
-  fits_.push_back({&algorithm, problem, fits});
-  return fits;
+    if (known.algorithm == &algorithm && known.problem == problem) return known;
+  Fit fit = {&algorithm, problem, false, false};
+  if (algorithm.supports(problem) && suits_hosts(algorithm.shape(problem).units, problem)) {
+    fit.fits = tags_of(emit_plans(algorithm, logical(rank_mapping_for(problem), problem))) <= kMaxLaneTags;
+    const auto orders = rank_orders_of(algorithm, problem);
+    fit.on_rails =
+        fit.fits && std::all_of(orders.begin(), orders.end(), [&](const RankMapping& each) {
+          const bool moves = uses_rank_order(algorithm.name()) || reorders(algorithm.name(), each, problem);
+          return peers_.rails().carry(emit_plans(algorithm, logical(each, problem)), moves ? each : RankMapping());
+        });
+  }
+  return fits_.emplace_back(std::move(fit));
+}
+
+SlotSizes DevicePlanChooser::slots_of(const Algorithm& algorithm, const Problem& problem) {
+  const LaneBudget& lanes = peers_.lanes();
+  const bool on_rails = requires_hosts(algorithm, problem.collective) && fit_of(algorithm, problem).on_rails;
+  return peers_.network() ? lanes.slots_between_hosts(on_rails) : lanes.slots;
+}
+
+void DevicePlanChooser::find_algorithms_on_rails(Query& query) {
+  const Problem& problem = query.problem;
+  if (peers_.rails().peers() == 0) return;
+  auto known =
+      std::find_if(on_rails_.begin(), on_rails_.end(), [&](const auto& each) { return each.first == problem; });
+  if (known == on_rails_.end()) {
+    known = on_rails_.insert(on_rails_.end(), {problem, {}});
+    for (const Algorithm* algorithm : query.catalogue)
+      if (requires_hosts(*algorithm, problem.collective) && fit_of(*algorithm, problem).on_rails)
+        known->second.push_back(algorithm);
+  }
+  query.on_rails = known->second;
 }
 
 // LL and LL128 need data and flag to arrive together in one access. Some paths from GPUs to host memory do not
@@ -145,8 +174,9 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .channels = options.channels,
                .min_channels = options.min_channels,
                .max_channels = options.max_channels,
-               .lane_channels = peers_.lanes().channels,
+               .lane_channels = peers_.lanes().channels_to_all(),
                .orders = static_cast<std::uint32_t>(rings_.each.size()),
+               .rail_channels = peers_.lanes().rail_channels,
                .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
                .ring = peers_.ring(),
                .by_switches = by_switches,

@@ -2,9 +2,11 @@
 // ranks share, so all ranks choose alike without asking each other.
 #pragma once
 
+#include <list>
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/communicator/autotuning/device_autotuning.h"
@@ -32,6 +34,8 @@ class DevicePlanChooser {
   std::span<const RankMapping> rank_orders_of(const Algorithm& algorithm, const Problem& problem) const;
   // Returns true if plans of the algorithm use the order of `rank_mapping` for this problem.
   static bool reorders(std::string_view algorithm, const RankMapping& rank_mapping, const Problem& problem);
+  // Slots of the plans of the algorithm. All its lanes have such slots, or larger ones.
+  SlotSizes slots_of(const Algorithm& algorithm, const Problem& problem);
   bool only_rings() const { return rings_.only_rings; }  // See Query::only_rings.
 
  private:
@@ -40,7 +44,9 @@ class DevicePlanChooser {
   Result<std::string_view> protocol_of(const CommunicatorOptions& options, CompressionFormat compression) const;
   // Returns the protocol that `options` force, for uncompressed messages that do not go through host memory.
   Result<std::string_view> protocol_on_devices(const CommunicatorOptions& options) const;
-  bool lanes_fit(const Algorithm& algorithm, const Problem& problem);
+  bool lanes_fit(const Algorithm& algorithm, const Problem& problem) { return fit_of(algorithm, problem).fits; }
+  // Sets Query::on_rails.
+  void find_algorithms_on_rails(Query& query);
 
   const PeerSet& peers_;
   const DeviceWindows& windows_;
@@ -51,9 +57,12 @@ class DevicePlanChooser {
   struct Fit {
     const Algorithm* algorithm;
     Problem problem;
-    bool fits;
+    bool fits, on_rails;  // on_rails: its lanes between hosts are along rails.
   };
+  const Fit& fit_of(const Algorithm& algorithm, const Problem& problem);
   std::vector<Fit> fits_;
+  // Algorithms on rails, by problem. The lists stay where they are.
+  std::list<std::pair<Problem, std::vector<const Algorithm*>>> on_rails_;
 };
 
 // Creates autotuning for a communicator, and publishes results of earlier runs as publish_saved() does. Returns null if

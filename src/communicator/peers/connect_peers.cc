@@ -99,8 +99,8 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   const PeerInfos& infos = all.front();
   const bool further =
       std::any_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.lanes == LaneLimit::small; });
-  const LaneBudget budget =
-      budget_for(peers_in(set.front().hosts_), mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
+  const LaneBudget budget = budget_for(peers_in(set.front().hosts_, set.front().rails_), mapped_page_bytes(),
+                                       further ? LaneLimit::small : LaneLimit::large);
   const bool one_host = members.front()->on_one_host();
   std::set<DeviceIdentity> devices;
   for (const PeerInfo& info : infos)
@@ -306,7 +306,8 @@ Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::
 // On each host, the first rank creates the segment, even if its own lanes are elsewhere. The segment has room for the
 // pairs of all hosts; pages that no rank maps take no memory. Lanes on devices have the same channels and slots then.
 Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
-  const LaneBudget budget = budget_for(peers_in(set.front().hosts_), mapped_page_bytes(), LaneLimit::in_host_memory);
+  const LaneBudget budget =
+      budget_for(peers_in(set.front().hosts_, set.front().rails_), mapped_page_bytes(), LaneLimit::in_host_memory);
   const std::size_t bytes = set.front().routes_.host_pairs() * budget.bytes;
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {

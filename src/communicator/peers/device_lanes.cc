@@ -17,7 +17,7 @@ LaneSpec DeviceLanes::spec(const LaneUse& use, Protocol protocol) const {
   LaneUse plain = use;
   plain.form = LaneForm::one_way;
   const bool near = peers_.hosts().same_host(self_, use.peer);
-  return spec_of(plain, self_, protocol, near ? kLaneSlotsInHost : Slots::max, slots());
+  return spec_of(plain, self_, protocol, near ? kLaneSlotsInHost : Slots::max, slots_to(use.peer));
 }
 
 Status DeviceLanes::create_lanes(std::span<const std::vector<LaneSpec>> specs, std::uint32_t channels) {

@@ -19,7 +19,7 @@ class DeviceLanes {
   // `peers` must outlive this object.
   DeviceLanes(Rank self, PeerSet& peers) : self_(self), peers_(peers) {}
 
-  const SlotSizes& slots() const { return peers_.lanes().slots; }
+  SlotSizes slots_to(Rank peer) const { return peers_.slots_to(peer); }
 
   // Returns a lane of this rank's plan on channel 0. Its form is always one_way: the other forms only save transfers
   // between CPU caches.

@@ -14,7 +14,9 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-constexpr std::size_t kRemoteBytes = 128 * 1024 * kKiB;  // For a rank's lanes from and to other hosts.
+// For a rank's lanes from and to other hosts: to all ranks, and in addition along rails.
+constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
+constexpr std::size_t kRailBytes = 192 * 1024 * kKiB;
 constexpr std::size_t kSmallProtocols = 2;
 
 // Sizes of slots, and the number of channels below which the next size is used instead.
@@ -36,26 +38,45 @@ constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4};
 struct LaneRoom {
   LanePeers peers;
   std::size_t rank_bytes;
-  std::uint32_t max_channels;
 
-  bool holds(const LaneBudget& budget) const {
-    return peers.local * budget.lanes_bytes() <= rank_bytes && peers.remote * 2 * budget.remote_bytes() <= kRemoteBytes;
+  bool holds_local(const LaneBudget& budget) const { return peers.local * budget.lanes_bytes() <= rank_bytes; }
+  bool holds_remote(const LaneBudget& budget) const {
+    return peers.remote * 2 * budget.remote_bytes(false) <= kRemoteBytes;
+  }
+  bool holds_rails(const LaneBudget& budget) const {
+    return peers.rails * 2 * (budget.remote_bytes(true) - budget.remote_bytes(false)) <= kRailBytes;
   }
 };
 
-// Returns the budget with the most channels that fits, or with one channel.
-LaneBudget budget_with(const SlotSizes& slots, const LaneRoom& room) {
-  LaneBudget budget{.slots = slots, .channels = room.max_channels};
-  while (budget.channels > 1 && !room.holds(budget)) --budget.channels;
-  return budget;
+// Chooses the largest slots with enough channels, and the most channels that fit, or one.
+void choose_lanes_on_host(const LaneRoom& room, std::uint32_t max_channels, LaneBudget& budget) {
+  for (const SlotChoice& choice : kChoices) {
+    budget.slots = choice.slots;
+    budget.channels = max_channels;
+    while (budget.channels > 1 && !room.holds_local(budget)) --budget.channels;
+    if (budget.channels >= choice.min_channels && room.holds_local(budget)) return;
+  }
+}
+
+void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
+  for (const SlotChoice& choice : kChoices) {
+    if (choice.slots.simple > budget.slots.simple) continue;
+    budget.remote_slot_bytes = choice.slots.simple;
+    budget.remote_channels = std::min(budget.channels, kMaxSlowChannels);
+    while (budget.remote_channels > 1 && !room.holds_remote(budget)) --budget.remote_channels;
+    if (budget.remote_channels >= choice.min_channels && room.holds_remote(budget)) break;
+  }
+  if (room.peers.rails == 0) return;
+  budget.rail_channels = budget.channels;
+  while (budget.rail_channels > budget.remote_channels && !room.holds_rails(budget)) --budget.rail_channels;
 }
 
 }  // namespace
 
-LanePeers peers_in(const Hosts& hosts) {
+LanePeers peers_in(const Hosts& hosts, const Rails& rails) {
   std::map<Rank, Rank> ranks_of;  // By first rank of the host.
   for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
-  LanePeers peers;
+  LanePeers peers = {.rails = rails.peers()};
   for (const auto& [first, ranks] : ranks_of) {
     peers.local = std::max(peers.local, ranks - 1);
     peers.remote = std::max(peers.remote, hosts.ranks() - ranks);
@@ -64,16 +85,14 @@ LanePeers peers_in(const Hosts& hosts) {
 }
 
 LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit limit) {
-  const bool slow = peers.remote > 0 || limit == LaneLimit::in_host_memory;
-  const LaneRoom room = {peers, limit == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes,
-                         slow ? kMaxSlowChannels : kMaxLaneChannels};
+  const bool in_host_memory = limit == LaneLimit::in_host_memory;
+  const LaneRoom room = {peers, limit == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes};
   LaneBudget budget;
-  for (const SlotChoice& choice : kChoices) {
-    budget = budget_with(choice.slots, room);
-    if (budget.channels >= choice.min_channels && room.holds(budget)) break;
-  }
+  choose_lanes_on_host(room, in_host_memory ? kMaxSlowChannels : kMaxLaneChannels, budget);
+  if (peers.remote > 0) choose_lanes_between_hosts(room, budget);
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
-  if (!slow && peers.local >= kMinRingPeers) budget.ring = limit == LaneLimit::large ? kLargeRing : kSmallRing;
+  if (peers.remote == 0 && !in_host_memory && peers.local >= kMinRingPeers)
+    budget.ring = limit == LaneLimit::large ? kLargeRing : kSmallRing;
   return budget;
 }
 
@@ -88,12 +107,19 @@ std::size_t LaneBudget::lanes_bytes() const {
   return round_up(channels * kMaxLaneTags * (lanes + kControlBytes) + messages + flags, kPageBytes);
 }
 
-std::size_t LaneBudget::remote_bytes() const {
-  return remote_lanes() * round_up(HalfLane::memory_bytes(message_spec(0, 1, 0, slots)), kPageBytes);
+std::size_t LaneBudget::remote_lanes(bool on_rail) const {
+  const std::uint32_t collectives = on_rail ? std::max(rail_channels, remote_channels) : remote_channels;
+  return kMaxLaneTags * collectives + std::min(remote_channels, kMaxMessageChannels);
 }
 
-std::size_t LaneBudget::remote_slots_bytes() const {
-  return remote_lanes() * round_up(HalfLane::slots_bytes(message_spec(0, 1, 0, slots)), kPageBytes);
+std::size_t LaneBudget::remote_bytes(bool on_rail) const {
+  return remote_lanes(on_rail) *
+         round_up(HalfLane::memory_bytes(message_spec(0, 1, 0, slots_between_hosts(on_rail))), kPageBytes);
+}
+
+std::size_t LaneBudget::remote_slots_bytes(bool on_rail) const {
+  return remote_lanes(on_rail) *
+         round_up(HalfLane::slots_bytes(message_spec(0, 1, 0, slots_between_hosts(on_rail))), kPageBytes);
 }
 
 // Counts targets only: every lane that a rank reads is written by a peer.

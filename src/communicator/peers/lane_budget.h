@@ -9,6 +9,7 @@
 #include "src/base/pages.h"
 #include "src/communicator/call/hosts.h"
 #include "src/communicator/planning/lane_specs.h"
+#include "src/communicator/planning/rails.h"
 #include "src/plan/plan.h"
 #include "src/tuner/choose.h"
 
@@ -18,7 +19,7 @@ namespace tutti {
 inline constexpr std::uint16_t kMessageChannel = 0x4000;
 inline constexpr std::uint32_t kMaxMessageChannels = 4;
 inline constexpr std::uint32_t kMaxLaneChannels = 24;
-// Maximum with lanes between hosts or in host memory. Their paths are slower than NVLink.
+// Maximum with lanes to all ranks of other hosts, or in host memory. Their paths are slower than NVLink.
 inline constexpr std::uint32_t kMaxSlowChannels = 8;
 inline constexpr std::uint32_t kSlotsAhead = kDeviceLaneSlots;  // Slots by which loops may run ahead.
 // Slots of a lane of a collective within a host. Its credits arrive at once, so plans run ahead by all of them.
@@ -35,29 +36,38 @@ inline constexpr std::size_t kSmallLaneBytes = 48 << 20;
 inline constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};  // In further communicators.
 
 struct LaneBudget {
-  SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};  // LL stores twice the bytes of its data.
-  std::uint32_t channels = kMaxLaneChannels;                // Maximum channels with lanes.
+  // Within a host, and along rails. LL stores twice the bytes of its data.
+  SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};
+  std::uint32_t remote_slot_bytes = 64 * 1024;  // To other ranks of other hosts; at most slots.simple.
+  std::uint32_t channels = kMaxLaneChannels;    // Maximum channels with lanes within a host.
+  // The same to any rank of another host, and to those on the rail (Rails) for plans that use no others.
+  std::uint32_t remote_channels = kMaxLaneChannels, rail_channels = 0;
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
   StagingRing ring = {};  // Each of 3 ranks or more on a host has one. A further communicator has a smaller one.
 
   // Bytes of all lanes from one rank to another of its host.
   std::size_t lanes_bytes() const;
-  // Bytes from one rank to another on a different host. They hold Simple lanes only, with tags for algorithms that use
-  // hosts in addition to those of other algorithms.
-  std::size_t remote_bytes() const;
-  std::size_t remote_slots_bytes() const;  // Bytes of the slots alone, which may be stored separately.
+  SlotSizes slots_between_hosts(bool on_rail) const {
+    return {.simple = on_rail ? slots.simple : remote_slot_bytes, .ll = slots.ll};
+  }
+  // Channels of plans with lanes between any ranks.
+  std::uint32_t channels_to_all() const { return std::min(channels, remote_channels); }
+  // Bytes from one rank to another on a different host, for Simple lanes only.
+  std::size_t remote_bytes(bool on_rail) const;
+  std::size_t remote_slots_bytes(bool on_rail) const;  // Bytes of the slots alone, which may be stored separately.
 
  private:
-  std::size_t remote_lanes() const { return 2 * kMaxLaneTags * channels + std::min(channels, kMaxMessageChannels); }
+  std::size_t remote_lanes(bool on_rail) const;
 };
 
 // Maximum numbers of peers of any rank.
 struct LanePeers {
   Rank local = 0;   // On its host.
   Rank remote = 0;  // On other hosts.
+  Rank rails = 0;   // Remote ones along rails.
 };
-LanePeers peers_in(const Hosts& hosts);
+LanePeers peers_in(const Hosts& hosts, const Rails& rails);
 
 // Returns the same budget on all ranks, except for `bytes`, which is a multiple of the host's page size. With more
 // peers there are fewer channels, then smaller slots. With the smallest slots, memory grows with the number of peers.

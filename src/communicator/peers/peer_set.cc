@@ -7,11 +7,13 @@
 #include "src/base/config.h"
 #include "src/base/log.h"
 #include "src/communicator/control/mesh.h"
+#include "src/communicator/planning/rings.h"
 
 namespace tutti {
 PeerSet::PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own)
     : self_(control.rank()),
       hosts_(control.mesh().hosts()),
+      rails_(rail_rank_mapping(hosts_)),
       memories_(control.ranks()),
       to_(control.ranks()),
       from_(control.ranks()),
@@ -31,7 +33,7 @@ void PeerSet::release_all() {
 }
 
 bool PeerSet::has_large_lanes() const {
-  const std::size_t lanes_bytes = peers_in(hosts_).local * budget_.lanes_bytes();
+  const std::size_t lanes_bytes = peers_in(hosts_, rails_).local * budget_.lanes_bytes();
   return !one_device_ && (lanes_bytes > kSmallLaneBytes || budget_.ring.bytes() > kSmallRing.bytes());
 }
 
@@ -85,7 +87,7 @@ Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint3
     const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
     if (context == 0)
       return remote_error("rank " + std::to_string(peer) + " has not reported its lanes between the hosts");
-    const RemoteLanesOptions options = {context, budget_, config().gpudirect};
+    const RemoteLanesOptions options = {context, budget_, rails_.connect(self_, peer), config().gpudirect};
     remote_lanes_[peer] = TUTTI_TRY(RemoteLanes::make(own_memory().shared_device(), mesh.connection(peer), options));
   }
   if (!logs(LogLevel::info)) return {};

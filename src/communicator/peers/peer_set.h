@@ -11,6 +11,7 @@
 #include "src/communicator/peers/pair_lanes.h"
 #include "src/communicator/peers/rank_device_memory.h"
 #include "src/communicator/peers/remote_lanes.h"
+#include "src/communicator/planning/rails.h"
 
 namespace tutti {
 
@@ -61,6 +62,8 @@ class PeerSet {
   // Connections to ranks of other hosts. The caller must advance them.
   std::vector<TcpConnection*> connections() const;
   const Hosts& hosts() const { return hosts_; }
+  // Pairs of ranks on different hosts that have lanes on more channels than others. The same on all ranks.
+  const Rails& rails() const { return rails_; }
   // Closes lanes to other hosts, and returns them so that their memory can be freed later. No call may follow, and the
   // connections must not be advanced for these lanes.
   std::vector<std::shared_ptr<RemoteLanes>> close_remote_lanes();
@@ -78,6 +81,10 @@ class PeerSet {
   std::uint32_t thread_blocks() const { return thread_blocks_; }
   // Sizes of lanes. The same on all ranks.
   const LaneBudget& lanes() const { return budget_; }
+  // Slots of lanes from and to a rank.
+  SlotSizes slots_to(Rank peer) const {
+    return hosts_.same_host(self_, peer) ? budget_.slots : budget_.slots_between_hosts(rails_.connect(self_, peer));
+  }
   // The staging ring that each rank has; none unless NVLink connects all ranks, or they share GPUs. Ranks on one device
   // access buffers instead. The same on all ranks.
   StagingRing ring() const { return all_on_nvlink_ && !one_device_ && !network() ? budget_.ring : StagingRing(); }
@@ -132,6 +139,7 @@ class PeerSet {
 
   Rank self_;
   Hosts hosts_;
+  Rails rails_;
   std::vector<std::shared_ptr<RankDeviceMemory>> memories_;  // By rank; null: in another process.
   LanePlacements routes_;
   std::vector<PairLanes> to_, from_;     // By rank, for lanes that are not in the memory of a rank of this process.

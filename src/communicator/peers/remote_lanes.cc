@@ -10,24 +10,25 @@ namespace tutti {
 Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> device, TcpConnection& connection,
                                                        const RemoteLanesOptions& options) {
   std::unique_ptr<RemoteLanes> made(new RemoteLanes(std::move(device), connection, options.context));
-  TUTTI_CHECK_OK(made->place_slots(options.budget, options.gpudirect));
+  TUTTI_CHECK_OK(made->place_slots(options));
   return made;
 }
 
 // Places the slots of both directions: in device memory if the carrier can access it, else in host memory.
-Status RemoteLanes::place_slots(const LaneBudget& budget, GpuDirect wanted) {
-  const std::size_t slots_bytes = 2 * budget.remote_slots_bytes();
+Status RemoteLanes::place_slots(const RemoteLanesOptions& options) {
+  const GpuDirect wanted = options.gpudirect;
+  const std::size_t slots_bytes = 2 * options.budget.remote_slots_bytes(options.on_rail);
   Result<RegisteredRegion> reached =
       take_direct_slots(device_, {slots_bytes, wanted},
                         [this](const DeviceRegion& slots) { return connection_->register_device_memory(slots); });
   LaneRegion region;
-  region.bytes = round_up(2 * budget.remote_bytes(), mapped_page_bytes());
+  region.bytes = round_up(2 * options.budget.remote_bytes(options.on_rail), mapped_page_bytes());
   direct_ = reached.ok();
   if (direct_) {
     how_ = reached.value().how;
     region.slots = std::move(reached.value().memory);
     region.slots_bytes = slots_bytes;
-    region.bytes = round_up(2 * budget.remote_bytes() - slots_bytes, mapped_page_bytes());
+    region.bytes = round_up(region.bytes - slots_bytes, mapped_page_bytes());
     region.memory = TUTTI_TRY(HalfLane::allocate_shared(region.bytes));
   } else {
     const std::string why = std::move(reached).status().message();

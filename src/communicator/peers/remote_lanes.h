@@ -17,6 +17,7 @@ namespace tutti {
 struct RemoteLanesOptions {
   std::uint32_t context = 0;  // Context of the lanes on their connection.
   LaneBudget budget;
+  bool on_rail = false;  // The rank at the other end is connected by a rail.
   GpuDirect gpudirect = GpuDirect::automatic;
 };
 
@@ -46,7 +47,7 @@ class RemoteLanes {
  private:
   RemoteLanes(std::shared_ptr<Device> device, TcpConnection& connection, std::uint32_t context)
       : device_(std::move(device)), connection_(&connection), context_(context) {}
-  Status place_slots(const LaneBudget& budget, GpuDirect wanted);
+  Status place_slots(const RemoteLanesOptions& options);
   template <typename Item>
   Item* as_mapped(Item* item) const {
     return reinterpret_cast<Item*>(mapped_.device + (reinterpret_cast<std::byte*>(item) - mapped_.host));

@@ -60,10 +60,10 @@ TEST(LaneBudget, IsAMultipleOfPageSize) {
 TEST(LaneBudget, CountsPeersByHost) {
   std::vector<Rank> host_of;
   for (Rank rank = 0; rank < 96; ++rank) host_of.push_back(rank / 8);
-  const LanePeers even = peers_in(Hosts(host_of));
+  const LanePeers even = peers_in(Hosts(host_of), Rails());
   EXPECT_EQ(even.local, 7U);
   EXPECT_EQ(even.remote, 88U);
-  const LanePeers uneven = peers_in(Hosts(std::vector<Rank>{0, 1, 1, 1, 2}));
+  const LanePeers uneven = peers_in(Hosts(std::vector<Rank>{0, 1, 1, 1, 2}), Rails());
   EXPECT_EQ(uneven.local, 2U);
   EXPECT_EQ(uneven.remote, 4U);
 }
@@ -72,27 +72,28 @@ TEST(LaneBudget, CountsPeersByHost) {
 TEST(LaneBudget, HasFewChannels_BetweenHosts) {
   for (const Rank local : {0U, 1U, 7U}) {
     const LaneBudget budget = budget_for({.local = local, .remote = local + 1});
-    EXPECT_LE(budget.channels, 8U) << local;
-    EXPECT_GE(budget.channels, 3U) << local;
+    EXPECT_LE(budget.channels_to_all(), 8U) << local;
+    EXPECT_GE(budget.channels_to_all(), 2U) << local;
+    EXPECT_EQ(budget.channels, 24U) << "lanes within a host lie elsewhere";
   }
-  EXPECT_LE(2 * budget_for({.local = 0, .remote = 1}).remote_bytes(), 40 * kMiB);
+  EXPECT_LE(2 * budget_for({.local = 0, .remote = 1}).remote_bytes(false), 40 * kMiB);
 }
 
 // Lanes to other hosts are in other memory than those within a host, which limits the channels.
 TEST(LaneBudget, KeepsLargeSlots_WithFewHosts) {
   const LaneBudget alone = budget_for({.local = 7}), hosts = budget_for({.local = 7, .remote = 8});
-  EXPECT_GE(hosts.channels, 3U);
   EXPECT_EQ(hosts.slots.simple, alone.slots.simple);
+  EXPECT_EQ(hosts.remote_slot_bytes, alone.slots.simple);
   for (const Rank remote : {8U, 24U, 88U})
-    EXPECT_LE(2 * budget_for({.local = 7, .remote = remote}).remote_bytes() * remote, 128 * kMiB) << remote;
-  EXPECT_GE(budget_for({.local = 7, .remote = 88}).slots.simple, 16U * 1024);
+    EXPECT_LE(2 * budget_for({.local = 7, .remote = remote}).remote_bytes(false) * remote, 96 * kMiB) << remote;
+  EXPECT_GE(budget_for({.local = 7, .remote = 88}).remote_slot_bytes, 16U * 1024);
 }
 
 TEST(LaneBudget, HasNoMaximumOfRanks) {
   for (const LanePeers& peers : {LanePeers{2000, 0}, LanePeers{7, 10'000}}) {
     const LaneBudget budget = budget_for(peers);
-    EXPECT_EQ(budget.channels, 1U);
-    EXPECT_EQ(budget.slots.simple, 4U * 1024);
+    EXPECT_EQ(budget.channels_to_all(), 1U);
+    EXPECT_EQ(peers.remote > 0 ? budget.remote_slot_bytes : budget.slots.simple, 4U * 1024);
   }
 }
 
@@ -121,27 +122,27 @@ TEST(LaneBudget, HoldsAllLanesOfPlans) {
   }
 }
 
-// Opens all half lanes to a rank of another host: two kinds of algorithms with tags of their own, and messages. Another
-// half lane must be refused.
+// Opens all half lanes to a rank of another host: those of collectives and of messages. Another half lane must be
+// refused.
 TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
   for (const Rank ranks : {2U, 8U, 40U, 90U, 500U}) {
     const LaneBudget budget = budget_for({.local = 1, .remote = ranks});
     LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
-    const std::size_t bytes = 2 * budget.remote_bytes();
+    const std::size_t bytes = 2 * budget.remote_bytes(false);
     table.attach_memory(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
     for (const bool writes : {true, false}) {
       const auto open = [&](std::uint32_t channel, std::uint16_t tag) {
-        LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots);
+        LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots_between_hosts(false));
         spec.channel = static_cast<std::uint16_t>(channel);
         return table.half(1, spec, writes ? LaneEnd::writer : LaneEnd::reader).ok();
       };
-      for (std::uint32_t channel = 0; channel < budget.channels; ++channel) {
-        for (std::uint16_t tag = 0; tag < 2 * kMaxLaneTags; ++tag) ASSERT_TRUE(open(channel, tag)) << ranks;
+      for (std::uint32_t channel = 0; channel < budget.remote_channels; ++channel) {
+        for (std::uint16_t tag = 0; tag < kMaxLaneTags; ++tag) ASSERT_TRUE(open(channel, tag)) << ranks;
       }
-      for (std::uint32_t channel = 0; channel < std::min(budget.channels, kMaxMessageChannels); ++channel)
+      for (std::uint32_t channel = 0; channel < std::min(budget.remote_channels, kMaxMessageChannels); ++channel)
         ASSERT_TRUE(open(kMessageChannel + channel, 0)) << ranks;
     }
-    ASSERT_FALSE(table.half(1, message_spec(0, 1, 77, budget.slots), LaneEnd::writer).ok());
+    ASSERT_FALSE(table.half(1, message_spec(0, 1, 77, budget.slots_between_hosts(false)), LaneEnd::writer).ok());
   }
 }
 
@@ -159,49 +160,6 @@ TEST(LaneBudget, CoversTagsOfCatalogue) {
     }
   }
   EXPECT_EQ(max, kMaxLaneTags);
-}
-
-using TagsByPair = std::map<std::pair<Rank, Rank>, std::set<std::uint16_t>>;
-
-void add_tags(const std::vector<Plan>& plans, TagsByPair& tags) {
-  for (Rank self = 0; self < plans.size(); ++self) {
-    for (std::size_t i = 0; i < plans[self].steps.size(); ++i) {
-      const Step step = plans[self].steps[i];
-      for (const Operand& target : step.targets) {
-        if (target.space == Space::lane) tags[{self, target.peer}].insert(target.tag);
-      }
-    }
-  }
-}
-
-// Adds the tags of all plans of an algorithm, for each root, with groups and without.
-void add_tags(const Algorithm& algorithm, Problem problem, TagsByPair& tags) {
-  const Rank roots = has_root(problem.collective) ? problem.ranks : 1;
-  const std::vector<std::vector<Rank>> hosts = problem.groups;
-  for (const bool knows_hosts : {false, true}) {
-    problem.groups = knows_hosts ? hosts : std::vector<std::vector<Rank>>();
-    for (problem.root = 0; problem.root < roots; ++problem.root) {
-      if (!algorithm.supports(problem)) continue;
-      const std::vector<Plan> plans = emit_plans(algorithm, problem);
-      if (tags_of(plans) <= kMaxLaneTags) add_tags(plans, tags);
-    }
-  }
-}
-
-// remote_bytes() has room for 2 * kMaxLaneTags tags per pair of ranks. No pair of any plans may use more.
-TEST(LaneBudget, CoversTagsToOtherHosts) {
-  std::size_t max = 0;
-  for (const std::vector<Rank>& hosts : {std::vector<Rank>{2, 2}, {3, 1}, {4, 4, 4}, {2, 2, 2, 2, 2}, {3, 2}}) {
-    TagsByPair tags;
-    for (std::uint32_t kind = 0; kind < kCollectives; ++kind) {
-      const auto collective = static_cast<Collective>(kind);
-      const Rank ranks = std::accumulate(hosts.begin(), hosts.end(), Rank{0});
-      for (const Algorithm* algorithm : catalogue(collective))
-        add_tags(*algorithm, {.collective = collective, .ranks = ranks, .groups = {hosts}}, tags);
-    }
-    for (const auto& [pair, used] : tags) max = std::max(max, used.size());
-  }
-  EXPECT_EQ(max, 2 * kMaxLaneTags);
 }
 
 constexpr std::size_t kMostlyUntouched = 5120 * kMiB;

@@ -25,7 +25,7 @@ class Far {
 
   Result<std::unique_ptr<RemoteLanes>> make(int end, GpuDirect wanted, std::uint32_t context = kContext) {
     const std::shared_ptr<Device> device(&devices_[end], [](Device*) {});
-    return RemoteLanes::make(device, *ends_.ends[end], {context, budget_, wanted});
+    return RemoteLanes::make(device, *ends_.ends[end], {context, budget_, false, wanted});
   }
   std::unique_ptr<RemoteLanes> made(int end, GpuDirect wanted) {
     auto made = make(end, wanted);
@@ -68,7 +68,7 @@ std::unique_ptr<CarrierSource> memory(Fault fault = Fault::none) {
 TEST(RemoteLanes, HaveSlotsOnDevice_WhenCarrierReachesIt) {
   Far remote(memory());
   const auto one = remote.made(0, GpuDirect::automatic), other = remote.made(1, GpuDirect::on);
-  for (const int end : {0, 1}) EXPECT_GE(remote.taken(end), 2 * remote.budget().remote_slots_bytes());
+  for (const int end : {0, 1}) EXPECT_GE(remote.taken(end), 2 * remote.budget().remote_slots_bytes(false));
   EXPECT_EQ(one->how(), "memory");
   remote.expect_carried(*one, *other);
 }
