@@ -31,6 +31,7 @@ constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
 constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
 constexpr Rank kFewRanks = 8;
+constexpr std::size_t kFewHosts = 4;  // Up to so many, rails connect all hosts (src/communicator/planning/rails.h).
 // Above, bytes between hosts matter more than the number of messages. Sums: predicted for 2 to 16 hosts of 8 GPUs with
 // a port each.
 constexpr std::uint64_t kFlatBytes = 4 * kKiB, kFlatSumBytes = 64 * kKiB;
@@ -130,11 +131,18 @@ std::string_view along_links(const Query& query) {
   }
 }
 
+// With more hosts, a ring has lanes along rails only, and therefore more channels.
+std::string_view hierarchical(const Query& query) {
+  const Collective collective = query.problem.collective;
+  if (collective == Collective::reduce) return "hierarchical_tree";
+  const bool in_ring = collective == Collective::all_gather || collective == Collective::reduce_scatter;
+  return in_ring && query.problem.groups[0].size() > kFewHosts ? "host_ring" : "hierarchical";
+}
+
 std::string_view algorithm_for(const Query& query) {
   const std::string_view round = along_links(query);
   if (!round.empty()) return round;
-  if (prefers_hierarchical(query))
-    return query.problem.collective == Collective::reduce ? "hierarchical_tree" : "hierarchical";
+  if (prefers_hierarchical(query)) return hierarchical(query);
   const bool mapped = query.mapped && query.compression == CompressionFormat::none &&
                       query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool in_place = mapped && !prefers_ll(query, "direct");

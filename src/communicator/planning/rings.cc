@@ -61,7 +61,7 @@ RankMapping rail_rank_mapping(const Hosts& hosts) {
 }
 
 bool moves_blocks_with_ranks(std::string_view algorithm, Collective collective) {
-  return algorithm == "hierarchical" &&
+  return (algorithm == "hierarchical" || algorithm == "host_ring") &&
          (collective == Collective::all_gather || collective == Collective::reduce_scatter);
 }
 
