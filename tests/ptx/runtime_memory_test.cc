@@ -61,6 +61,40 @@ TEST_F(PtxMemory, RejectsWrongArguments) {
   EXPECT_EQ(cudaHostUnregister(host.data()), cudaSuccess);
 }
 
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+  return free;
+}
+
+// Virtual memory belongs to the device until its handle is released and its mapping removed.
+TEST_F(PtxMemory, CountsAllocationsOfDevice) {
+  constexpr std::size_t kBytes = std::size_t{2} << 20;
+  const std::size_t before = free_bytes();
+  void* plain = nullptr;
+  ASSERT_EQ(cudaMalloc(&plain, kBytes), cudaSuccess);
+  EXPECT_LE(free_bytes() + kBytes, before);
+  EXPECT_EQ(cudaFree(plain), cudaSuccess);
+  EXPECT_EQ(free_bytes(), before);
+
+  CUmemAllocationProp wanted = {};
+  wanted.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+  wanted.location = {CU_MEM_LOCATION_TYPE_DEVICE, {0}};
+  CUmemGenericAllocationHandle handle = 0;
+  CUdeviceptr address = 0;
+  auto* const create = driver_function<decltype(cuMemCreate)>("cuMemCreate");
+  EXPECT_EQ(create(&handle, before + kBytes, &wanted, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  ASSERT_EQ(create(&handle, kBytes, &wanted, 0), CUDA_SUCCESS);
+  EXPECT_EQ(free_bytes() + kBytes, before);
+  ASSERT_EQ(driver_function<decltype(cuMemAddressReserve)>("cuMemAddressReserve")(&address, kBytes, 0, 0, 0), 0);
+  ASSERT_EQ(driver_function<decltype(cuMemMap)>("cuMemMap")(address, kBytes, 0, handle, 0), 0);
+  EXPECT_EQ(driver_function<decltype(cuMemRelease)>("cuMemRelease")(handle), 0);
+  EXPECT_EQ(free_bytes() + kBytes, before);
+  EXPECT_EQ(driver_function<decltype(cuMemUnmap)>("cuMemUnmap")(address, kBytes), 0);
+  EXPECT_EQ(free_bytes(), before);
+  EXPECT_EQ(driver_function<decltype(cuMemAddressFree)>("cuMemAddressFree")(address, kBytes), 0);
+}
+
 TEST_F(PtxMemory, WaitsForDevice_BeforeFree) {
   StreamHold gate;
   OwnedStream stream;

@@ -12,7 +12,6 @@
 namespace tutti::cudart {
 namespace {
 
-constexpr std::size_t kDeviceBytes = std::size_t{16} << 30;
 constexpr std::size_t kUnit = 512;  // Alignment of allocations, and at least as many bytes lie between them.
 
 // Memory of a device. Freed ranges are reused as late as possible, so that accesses to freed memory are detected.
@@ -21,17 +20,18 @@ class DeviceMemoryFile {
   explicit DeviceMemoryFile(int device)
       : file_(::memfd_create(("tutti-ptx-device-" + std::to_string(device)).c_str(), MFD_CLOEXEC)) {
     void* mapped = MAP_FAILED;
-    if (file_ >= 0 && ::ftruncate(file_, kDeviceBytes) == 0)
-      mapped = ::mmap(nullptr, kDeviceBytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_, 0);
+    if (file_ >= 0 && ::ftruncate(file_, total_bytes()) == 0)
+      mapped = ::mmap(nullptr, total_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file_, 0);
     if (mapped != MAP_FAILED) base_ = static_cast<std::byte*>(mapped);
   }
 
   std::byte* take(std::size_t bytes) {
-    if (base_ == nullptr || bytes > kDeviceBytes) return nullptr;
+    if (base_ == nullptr || bytes > total_bytes()) return nullptr;
     const std::size_t room = (bytes + kUnit - 1) / kUnit * kUnit + kUnit;
-    std::size_t found = gap(next_, kDeviceBytes, room);
-    if (found == kDeviceBytes) found = gap(0, kDeviceBytes, room);
-    if (found == kDeviceBytes) return nullptr;
+    if (room > total_bytes() - taken_bytes_) return nullptr;
+    std::size_t found = gap(next_, total_bytes(), room);
+    if (found == total_bytes()) found = gap(0, total_bytes(), room);
+    if (found == total_bytes()) return nullptr;
     taken_[found] = room;
     taken_bytes_ += room;
     next_ = found + room;
@@ -50,11 +50,19 @@ class DeviceMemoryFile {
     taken_.erase(found);
   }
 
+  // Counts memory in other files.
+  bool charge(std::size_t bytes) {
+    if (bytes > total_bytes() - taken_bytes_) return false;
+    taken_bytes_ += bytes;
+    return true;
+  }
+  void refund(std::size_t bytes) { taken_bytes_ -= bytes; }
+
   FilePart part(const std::byte* memory) const { return {file_, static_cast<off_t>(memory - base_)}; }
   std::size_t taken_bytes() const { return taken_bytes_; }
 
  private:
-  // Returns the offset of a free range between `from` and `until`, or kDeviceBytes.
+  // Returns the offset of a free range between `from` and `until`, or total_bytes().
   std::size_t gap(std::size_t from, std::size_t until, std::size_t room) const {
     auto after = taken_.upper_bound(from);
     if (after != taken_.begin()) {
@@ -65,7 +73,7 @@ class DeviceMemoryFile {
       if (after == taken_.end() || from + room <= after->first) return from;
       from = after->first + after->second;
     }
-    return kDeviceBytes;
+    return total_bytes();
   }
 
   int file_;
@@ -165,9 +173,11 @@ void update_peer_access(int owner) {
 
 std::byte* allocate_on(int device, std::size_t bytes) { return memory_of(device).take(bytes); }
 void free_on(int device, const Allocation& allocation) { memory_of(device).give_back(allocation.begin); }
+bool charge(int device, std::size_t bytes) { return memory_of(device).charge(bytes); }
+void refund(int device, std::size_t bytes) { memory_of(device).refund(bytes); }
 FilePart file_part(const Allocation& allocation) { return memory_of(allocation.device).part(allocation.begin); }
-std::size_t total_bytes() { return kDeviceBytes; }
-std::size_t free_bytes(int device) { return kDeviceBytes - memory_of(device).taken_bytes(); }
+std::size_t total_bytes() { return static_cast<std::size_t>(node_options().memory_mib) << 20; }
+std::size_t free_bytes(int device) { return total_bytes() - memory_of(device).taken_bytes(); }
 
 void await_before_mapping(Lock& lock, const char* what, const DeviceState& device) {
   const AllocationWaits waits = node_options().waits;

@@ -56,6 +56,9 @@ std::uint64_t devices_with_access(int owner);
 // Memory of a device: part of one anonymous file. allocate_on() returns null if the device has no room.
 std::byte* allocate_on(int device, std::size_t bytes);
 void free_on(int device, const Allocation& allocation);
+// Counts memory of the device that lies in a file of its own, until refund(). Returns false if the device has no room.
+bool charge(int device, std::size_t bytes);
+void refund(int device, std::size_t bytes);
 struct FilePart {
   int file = -1;
   off_t offset = 0;

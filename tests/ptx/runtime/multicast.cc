@@ -79,6 +79,7 @@ std::vector<std::byte*> replicas_of(const MulticastTable& table) {
 PhysicalMemory::~PhysicalMemory() {
   if (table != nullptr) ::munmap(table, sizeof *table);
   if (file >= 0) ::close(file);
+  if (charged) refund(device, bytes);
 }
 
 void note_mapping(int file, std::byte* begin) {

@@ -32,7 +32,8 @@ struct NodeOptions {
   AllocationWaits waits = AllocationWaits::peers;
   bool loads_eagerly = false;
   bool mps = true;
-  bool pageable = false;  // Devices can access all host memory.
+  int memory_mib = 16 << 10;  // Memory of each device, in MiB.
+  bool pageable = false;      // Devices can access all host memory.
   int multiprocessors = 64;
   int capability = 90;  // 80: no clusters and no memory synchronization domains.
   int queues = 8;       // Hardware queues per device.

@@ -101,6 +101,8 @@ CUresult create_memory(CUmemGenericAllocationHandle* made, std::size_t bytes, co
     memory->bytes = bytes;
     memory->file = ::memfd_create((kFileName + std::to_string(memory->device)).c_str(), MFD_CLOEXEC);
     if (memory->file < 0 || ::ftruncate(memory->file, static_cast<off_t>(bytes)) != 0) return cudaErrorMemoryAllocation;
+    memory->charged = charge(memory->device, bytes);
+    if (!memory->charged) return cudaErrorMemoryAllocation;
     *made = add(std::move(memory));
     return cudaSuccess;
   });

@@ -22,6 +22,7 @@ struct PhysicalMemory {
   std::size_t bytes = 0;
   int device = 0;                   // -1: a multicast object.
   MulticastTable* table = nullptr;  // The mapped file of a multicast object.
+  bool charged = false;             // Created by this process: counts as memory of the device.
 
   PhysicalMemory() = default;
   PhysicalMemory(const PhysicalMemory&) = delete;
