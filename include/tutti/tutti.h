@@ -28,7 +28,7 @@ extern "C" {
  *   Outputs: the last arguments. They are written only on success, unless stated otherwise.
  *   Units: counts are in elements, sizes in bytes, times in milliseconds. Ranks start at 0.
  *   Options: structs whose first field is their size. Initialize them with ..._DEFAULT. A null pointer means defaults.
- *   Strings: arguments are copied during the call. */
+ *   Strings: arguments are copied during the call; results live as long as the library, unless stated otherwise. */
 
 /* Handles of communicators, requests, streams, events and windows
  *   Errors: a null, destroyed or unknown handle is tutti_invalid_argument.
@@ -198,13 +198,12 @@ TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
 /* Returns the bytes that this rank has allocated there for the communicator, without buffers; 0 for host memory. */
 TUTTI_API tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes);
 
-/* Returns the algorithm and the protocol of this rank's last collective on `comm`, through any of its handles. The
- * strings live as long as the library.
+/* Returns the algorithm and the protocol of this rank's last collective on `comm`, through any of its handles.
  *   "": the collective sent no messages. send, recv and all_to_all_v do not change the result.
  *   Calls in streams: valid after they have completed. */
 TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, const char** protocol);
 
-/* Returns the compression format of that collective, and its expected error. The string lives as long as the library.
+/* Returns the compression format of that collective, and its expected error.
  *   error: RMS of the errors over RMS of the results, for sums of independent Gaussian numbers; 0 for "raw". */
 TUTTI_API tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compression, double* error);
 
@@ -223,8 +222,7 @@ typedef struct {
   { sizeof(tutti_compression_statistics), 0, 0, 0, 0 }
 TUTTI_API tutti_status tutti_comm_compression_statistics(tutti_comm comm, tutti_compression_statistics* statistics);
 
-/* Returns the algorithms of a collective: for "all_gather", "bruck, direct, ...". The string lives as long as the
- * library. Some algorithms need several hosts or certain numbers of ranks. */
+/* Returns a collective's algorithms, such as "bruck, direct". Some need several hosts or certain numbers of ranks. */
 TUTTI_API tutti_status tutti_algorithms(const char* collective, const char** names);
 
 /* Waits for this rank's calls so far, in all streams, and returns the communicator's error, if any. Calls of an open
@@ -475,8 +473,7 @@ TUTTI_API tutti_status tutti_stream_destroy(tutti_stream stream);
 /* Waits until all calls in the stream are done, and returns their first error. */
 TUTTI_API tutti_status tutti_stream_synchronize(tutti_stream stream);
 
-/* Returns tutti_in_progress until all calls in the stream are done, then their first error, which the next synchronize
- * returns as well. */
+/* Returns tutti_in_progress until all calls in the stream are done, then their first error, without clearing it. */
 TUTTI_API tutti_status tutti_stream_query(tutti_stream stream);
 
 /* Calls function(argument, status) in a thread of the library when all earlier calls in the stream are done.
@@ -569,8 +566,7 @@ TUTTI_API tutti_status tutti_residual_detach(const void* buffer, tutti_comm comm
 
 /* ---- Memory ------------------------------------------------------------------------------------------------------ */
 
-/* Allocates memory that other ranks of this host can map, so that collectives access it without a copy. Any part of it
- * may be passed to any collective.
+/* Allocates memory that other ranks of this host can map, so that collectives access it, or parts, without a copy.
  *   Content: zeroed, aligned to a page. A child of fork() shares it with its parent.
  *   Resources: one file descriptor until it is freed (ulimit -n).
  *   Errors: tutti_system_error if memory or descriptors are exhausted. */
@@ -583,6 +579,10 @@ TUTTI_API tutti_status tutti_mem_free(void* memory);
 /* Allocates zeroed memory on the calling thread's current GPU, for communicators on it. Free it with tutti_mem_free.
  *   Blocks: freeing, and allocating when memory is short, may wait for all work of the GPU. */
 TUTTI_API tutti_status tutti_mem_alloc_cuda(void** memory, size_t size);
+
+/* Returns memory of ended communicators, which the process caches, to a GPU (CUDA ordinal): at once or, while calls of
+ * the process are in flight, when a communicator is created or ends after them. May wait for all work of the GPU. */
+TUTTI_API tutti_status tutti_mem_trim_cuda(int device);
 
 /* Makes private anonymous memory of the caller (mmap, aligned_alloc) accessible to other ranks, like tutti_mem_alloc,
  * and keeps its content.

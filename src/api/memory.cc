@@ -1,5 +1,8 @@
 // Memory that local ranks can map.
 #include "src/communicator/device/memory.h"
+
+#include <string>
+
 #include "src/api/errors.h"
 #include "src/communicator/control/regions.h"
 
@@ -33,6 +36,14 @@ tutti_status tutti_mem_alloc_cuda(void** memory, size_t size) {
     if (memory == nullptr) return invalid_argument("memory is null: pass a pointer to a void*");
     if (size == 0) return invalid_argument("size is 0: pass 1 byte or more");
     *memory = TUTTI_TRY(DeviceMemory::of_process().allocate(size));
+    return {};
+  });
+}
+
+tutti_status tutti_mem_trim_cuda(int device) {
+  return guarded("tutti_mem_trim_cuda", [&]() -> Status {
+    if (device < 0) return invalid_argument("device is " + std::to_string(device) + ": pass the number of a GPU");
+    DeviceMemory::free_cached(TUTTI_TRY(tutti::find_device(device)));
     return {};
   });
 }

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "src/base/atomic.h"
-#include "src/communicator/peers/deferred_frees.h"
 #include "tests/executor/current_rig.h"
 #include "tutti/tutti.h"
 
@@ -83,68 +82,6 @@ TEST_F(DeviceApi, CurrentDeviceReturnsNumber) {
   ASSERT_EQ(tutti_current_device(&device), tutti_ok);
   EXPECT_EQ(device, 0);
   EXPECT_EQ(tutti_current_device(nullptr), tutti_invalid_argument);
-}
-
-// Memory that a rank has freed while other ranks have it mapped, on a board of two ranks that have not left yet.
-class Left {
- public:
-  explicit Left(std::size_t bytes) {
-    const auto rank_memory = std::make_shared<RankDeviceMemory>(find_device().value());
-    File file;
-    EXPECT_TRUE(rank_memory->allocate_exported_lanes(bytes, file).ok());
-    keep_until_all_have_left(rank_memory, board_);
-    memory_ = rank_memory;
-  }
-  bool is_freed() const { return memory_.expired(); }
-  void all_leave() const {
-    for (Rank rank = 0; rank < board_.ranks(); ++rank) store_release(&board_.entry(rank).left, 1U);
-  }
-
- private:
-  Board board_ = Board::create(2).value();
-  std::weak_ptr<RankDeviceMemory> memory_;
-};
-
-TEST_F(DeviceApi, AllocationReclaimsDeferredFrees_WhenMemoryIsExhausted) {
-  constexpr std::size_t kMaxOfIt = std::size_t{700} << 20;  // Most of the device's memory.
-  const Left left(kMaxOfIt);
-  void* memory = nullptr;
-  EXPECT_EQ(tutti_mem_alloc_cuda(&memory, kMaxOfIt), tutti_system_error) << "somebody has it open";
-  left.all_leave();
-  ASSERT_EQ(tutti_mem_alloc_cuda(&memory, kMaxOfIt), tutti_ok) << tutti_last_error(nullptr);
-  EXPECT_EQ(tutti_mem_free(memory), tutti_ok);
-}
-
-TEST_F(DeviceApi, DestroyReclaimsDeferredFrees) {
-  const Left left(1 << 20);
-  left.all_leave();
-  tutti_comm comms[kRanks] = {};
-  std::swap_ranges(comms, comms + kRanks, comms_);
-  destroy(comms);
-  EXPECT_TRUE(left.is_freed());
-}
-
-// Rank 0 has failed, so its thread blocks may still use the memory after their stream is released.
-TEST_F(DeviceApi, KeepsMemory_WhileAnotherRankOfProcessHoldsIt) {
-  const auto rank_memory = std::make_shared<RankDeviceMemory>(find_device().value());
-  File file;
-  ASSERT_TRUE(rank_memory->allocate_exported_lanes(1 << 20, file).ok());
-  const Board board = Board::create(2).value();
-  board.fail(0, aborted_error("rank 0 aborted"));
-  keep_until_all_have_left(rank_memory, board);
-  run_deferred_frees();
-  EXPECT_NE(rank_memory->exported_lanes(), nullptr);
-}
-
-TEST_F(DeviceApi, FreesUnusedMemory_AfterFailure) {
-  auto rank_memory = std::make_shared<RankDeviceMemory>(find_device().value());
-  const std::weak_ptr<RankDeviceMemory> kept = rank_memory;
-  const Board board = Board::create(2).value();
-  keep_until_all_have_left(std::move(rank_memory), board);
-  EXPECT_FALSE(kept.expired());
-  board.fail(0, aborted_error("rank 0 aborted"));
-  run_deferred_frees();
-  EXPECT_TRUE(kept.expired());
 }
 
 TEST_F(DeviceApi, SynchronizeWaitsForCallsOfRank) {
@@ -312,24 +249,15 @@ TEST_F(DeviceApi, RejectsInvalidCalls_BeforeEnqueuing) {
   EXPECT_EQ(tutti_comm_with_options(comms_[0], &options, &view), tutti_invalid_argument);
   options.memory = "cuda:1";
   EXPECT_EQ(tutti_comm_create_all(1, &options, &view), tutti_invalid_argument);
-  EXPECT_NE(std::string(tutti_last_error(nullptr)).find("device 1"), std::string::npos);
+  EXPECT_NE(std::string(tutti_last_error(nullptr)).find("invalid CUDA device 1; valid devices are 0 to 0"),
+            std::string::npos)
+      << tutti_last_error(nullptr);
   options.memory = "cuda:x";
   EXPECT_EQ(tutti_comm_create_all(1, &options, &view), tutti_invalid_argument);
   options.memory = "tape";
   EXPECT_EQ(tutti_comm_create_all(1, &options, &view), tutti_invalid_argument);
   EXPECT_NE(std::string(tutti_last_error(nullptr)).find("options.memory is \"tape\""), std::string::npos);
   expect_sum(comms_, kRanks);
-}
-
-TEST_F(DeviceApi, MemFreeReturnsMemoryToDevice) {
-  const std::string before = device_usage();
-  void* memory = nullptr;
-  ASSERT_EQ(tutti_mem_alloc_cuda(&memory, 1000), tutti_ok);
-  EXPECT_NE(device_usage(), before);
-  EXPECT_EQ(tutti_mem_free(memory), tutti_ok);
-  EXPECT_EQ(device_usage(), before);
-  EXPECT_EQ(tutti_mem_free(memory), tutti_invalid_argument);
-  EXPECT_EQ(tutti_mem_alloc_cuda(&memory, 0), tutti_invalid_argument);
 }
 
 TEST_F(DeviceApi, AllRanksRegisterWindow) {

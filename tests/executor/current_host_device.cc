@@ -24,7 +24,8 @@ std::string device_usage() {
 namespace tutti {
 
 Result<std::shared_ptr<Device>> find_device(int ordinal) {
-  if (ordinal > 0) return invalid_argument("there is no device " + std::to_string(ordinal));
+  if (ordinal > 0)
+    return invalid_argument("invalid CUDA device " + std::to_string(ordinal) + "; valid devices are 0 to 0");
   return std::shared_ptr<Device>(&test::current_host_device(), [](Device*) {});
 }
 

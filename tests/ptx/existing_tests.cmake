@@ -70,11 +70,11 @@ foreach(links pcie mixed)
 endforeach()
 
 # The API, with pageable host memory.
-tutti_on_stand_in(api.cuda_device LABEL ptx FILTER -*WhenMemoryIsExhausted:*MemFreeReturnsMemoryToDevice
-                  ENVIRONMENT TUTTI_PTX_PAGEABLE=1)
-foreach(test device_requests device_rounding)
+foreach(test device device_requests device_rounding)
   tutti_on_stand_in(api.cuda_${test} LABEL ptx FILTER * ENVIRONMENT TUTTI_PTX_PAGEABLE=1)
 endforeach()
+tutti_on_stand_in(api.cuda_device_memory LABEL ptx FILTER *
+                  ENVIRONMENT TUTTI_PTX_MEMORY_MIB=1024)  # Tests exhaust it.
 
 # Clients of NCCL pass pageable host memory. A test that sends and receives in one buffer has a data race, which is a fault.
 tutti_on_stand_in(nccl.cuda_collectives LABEL ptx FILTER -*SendAndRecvWithOneBuffer*)

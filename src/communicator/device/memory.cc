@@ -7,12 +7,11 @@
 namespace tutti {
 namespace {
 
-// If the device lacks memory, frees memory of ended communicators and of the device's cache, and retries.
+// If the device lacks memory, frees what is cached, and retries.
 Result<std::byte*> take(const std::shared_ptr<Device>& device, std::size_t bytes) {
   Result<std::byte*> memory = device->allocate_shared(bytes);
   if (memory.ok()) return memory;
-  run_deferred_frees();
-  free_when_idle([device] { device->free_kept(); });
+  DeviceMemory::free_cached(device);
   return device->allocate_shared(bytes);
 }
 
@@ -56,6 +55,11 @@ bool DeviceMemory::free(std::byte* memory) {
   }
   free_when_idle([device, memory] { device->free(memory); });
   return true;
+}
+
+void DeviceMemory::free_cached(const std::shared_ptr<Device>& device) {
+  run_deferred_frees();
+  free_when_idle([device] { device->free_kept(); });
 }
 
 }  // namespace tutti
