@@ -201,7 +201,17 @@ Outcome Communicator::suspend() {
     return enqueues(settings) ? move_to(kHostMemory) : Outcome();
   });
   if (outcome.failed()) cancel_suspension();
+  if (!outcome.failed() && enqueues(settings)) outcome = return_device_memory();
   return concluded(std::move(outcome));
+}
+
+// Peers have the memory of this rank mapped, or share it, until they have destroyed the communicator on the device.
+Outcome Communicator::return_device_memory() {
+  const auto wait = [&] { return exchange(comm(), timeout_ms_of_environment()).agree({}); };
+  Outcome ended = rank_config.ranks == 1 ? Outcome() : caught(wait);
+  if (ended.failed()) with_comm(tutti_comm_abort);         // Peers must not wait for this rank.
+  if (!ended.failed()) (void)tutti_mem_trim_cuda(device);  // If it fails, the memory stays cached.
+  return ended;
 }
 
 Outcome Communicator::resume() {

@@ -95,9 +95,9 @@ class alignas(64) Communicator {
   void begin_suspension() { suspended_ = true; }
   void cancel_suspension() { suspended_ = false; }
   bool is_suspended() const { return suspended_; }
-  // After begin_suspension(), collective: frees the device memory of the communicator. Waits for enqueued calls, and
-  // for all ranks. Fails on all ranks if one has windows. If it fails, calls are allowed again, unless the communicator
-  // has failed.
+  // After begin_suspension(), collective: frees the device memory of the communicator, and what the process has cached
+  // on the device. Waits for enqueued calls, and for all ranks. Fails on all ranks if one has windows. If it fails,
+  // calls are allowed again, unless the communicator has failed.
   Outcome suspend();
   // Collective: ends the suspension. If it fails, the communicator stays suspended.
   Outcome resume();
@@ -133,6 +133,8 @@ class alignas(64) Communicator {
   Outcome settle();
   // Collective: moves the communicator to other memory, as in Settings::memory.
   Outcome move_to(const std::string& memory);
+  // Collective, after move_to(kHostMemory): returns the memory of the ended communicator to the device.
+  Outcome return_device_memory();
   Exchange exchange(tutti_comm comm, std::int64_t limit_ms) const;
   Outcome make_same_ranks(const std::string& memory, tutti_comm& made);
   Outcome concluded(Outcome suspension);

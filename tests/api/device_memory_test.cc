@@ -104,5 +104,18 @@ TEST(DeviceMemory, MemFreeReturnsMemoryToDevice) {
   EXPECT_EQ(tutti_mem_alloc_cuda(&memory, 0), tutti_invalid_argument);
 }
 
+TEST(DeviceMemory, TrimReturnsMemoryOfEndedCommunicators) {
+  destroy(create());
+  ASSERT_EQ(tutti_mem_trim_cuda(0), tutti_ok);
+  const std::string before = device_usage();
+  destroy(create());
+  EXPECT_NE(device_usage(), before) << "the memory is cached";
+  ASSERT_EQ(tutti_mem_trim_cuda(0), tutti_ok);
+  EXPECT_EQ(device_usage(), before);
+  EXPECT_EQ(tutti_mem_trim_cuda(1), tutti_invalid_argument);
+  EXPECT_EQ(tutti_mem_trim_cuda(-1), tutti_invalid_argument);
+  EXPECT_STREQ(tutti_last_error(nullptr), "tutti_mem_trim_cuda: device is -1: pass the number of a GPU");
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -1,5 +1,6 @@
 // The current GPU.
 #include <cuda_runtime.h>
+#include <gtest/gtest.h>
 
 #include "tests/executor/current_rig.h"
 
@@ -13,7 +14,8 @@ DeviceRig& current_rig() {
 std::string device_usage() {
   current_rig();
   std::size_t free = 0, total = 0;
-  cudaMemGetInfo(&free, &total);
+  const cudaError_t error = cudaMemGetInfo(&free, &total);
+  EXPECT_EQ(error, cudaSuccess) << cudaGetErrorString(error);
   return std::to_string(total - free) + " bytes";
 }
 

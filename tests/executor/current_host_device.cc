@@ -11,10 +11,10 @@ HostDevice& current_host_device() { return static_cast<HostDevice&>(current_rig(
 
 std::string device_usage() {
   const HostDeviceUsage usage = current_host_device().usage();
+  const EmulatorMemory::Usage memory = current_host_device().taken_or_kept();
   std::string text;
-  for (const std::uint64_t each :
-       {usage.allocations, usage.allocated_bytes, usage.host_allocations, usage.host_allocated_bytes, usage.mappings,
-        usage.mapped_bytes, usage.opened, usage.events, usage.streams})
+  for (const std::uint64_t each : {memory.allocations, memory.bytes, usage.host_allocations, usage.host_allocated_bytes,
+                                   usage.mappings, usage.mapped_bytes, usage.opened, usage.events, usage.streams})
     text += std::to_string(each) + " ";
   return text;
 }

@@ -10,7 +10,7 @@ namespace tutti::test {
 // Never destroyed.
 DeviceRig& current_rig();
 
-// Describes the memory that is allocated on the device, for comparisons.
+// Describes the memory that is allocated on the device, as its driver counts it, for comparisons.
 std::string device_usage();
 
 }  // namespace tutti::test

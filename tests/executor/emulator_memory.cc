@@ -86,4 +86,9 @@ EmulatorMemory::Usage EmulatorMemory::taken() const {
   return usage;
 }
 
+EmulatorMemory::Usage EmulatorMemory::taken_or_kept() const {
+  const std::lock_guard lock(mutex_);
+  return {all_.size(), bytes_ - left()};
+}
+
 }  // namespace tutti::test

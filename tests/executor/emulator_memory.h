@@ -40,6 +40,7 @@ class EmulatorMemory {
     std::uint64_t allocations = 0, bytes = 0;
   };
   Usage taken() const;
+  Usage taken_or_kept() const;  // Also counts memory that is cached or set aside, like a driver.
 
  private:
   struct Allocation {

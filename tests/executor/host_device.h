@@ -52,6 +52,7 @@ class HostDevice final : public Device {
   void destroy_stream(DeviceStream stream);  // Waits for its work.
   HostStream& stream_of(DeviceStream stream);
   HostDeviceUsage usage() const;
+  EmulatorMemory::Usage taken_or_kept() const { return memory_.taken_or_kept(); }
   bool freeing() const { return freeing_; }                       // free_holds_launches: true while free() waits.
   std::uint32_t held_launches() const { return held_launches_; }  // Number of launches that free() blocks.
   // Number of launches whose thread blocks became resident together, and one by one.

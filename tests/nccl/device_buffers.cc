@@ -5,6 +5,8 @@
 #include <thread>
 
 #include "src/base/atomic.h"
+#include "tests/nccl/clients.h"
+#include "tests/nccl/newer_nccl.h"
 
 namespace tutti::test {
 namespace {
@@ -41,6 +43,13 @@ cudaStream_t stream_of(int rank) {
 void finish(int rank) {
   const Status status = current_rig().synchronize(stream_of(rank));
   EXPECT_TRUE(status.ok()) << status.message();
+}
+
+void release_cached_memory() {
+  const NcclRanks ranks(2);
+  ranks.run([](int rank, ncclComm_t comm) { expect_sum(comm, rank, 3); });
+  NCCL_EXPECT_OK(
+      ranks.run_in_group([](int, ncclComm_t comm) { NCCL_EXPECT_OK(ncclCommSuspend(comm, NCCL_SUSPEND_MEM)); }));
 }
 
 void put(cudaStream_t stream, std::function<void()> work) {

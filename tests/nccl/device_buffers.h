@@ -12,6 +12,10 @@ namespace tutti::test {
 // Runs `work` in a thread of its own: after earlier work of the stream, and before later work.
 void put(cudaStream_t stream, std::function<void()> work);
 
+// Makes the library return the memory to the device that it has cached for new communicators. Also loads its kernels,
+// which need device memory on some GPUs.
+void release_cached_memory();
+
 // Blocks later work in a stream until open().
 class StreamGate {
  public:

@@ -96,8 +96,8 @@ TEST(DeviceLifecycle, OneThreadDestroysSeveral_InAnyOrder) {
   EXPECT_EQ(more, std::vector<int>(3, 1));
 }
 
-TEST(DeviceLifecycle, LeavesNothingOnDevice) {
-  stream_of(0);
+TEST(DeviceLifecycle, LeavesNothingOnDevice_ExceptCache) {
+  release_cached_memory();
   const std::string before = device_usage();
   {
     const NcclRanks ranks(2);
@@ -105,6 +105,7 @@ TEST(DeviceLifecycle, LeavesNothingOnDevice) {
     for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], ranks[rank], rank));
     for (int rank = 0; rank < 2; ++rank) finish(rank);
   }
+  release_cached_memory();
   EXPECT_EQ(device_usage(), before);
 }
 
@@ -118,7 +119,7 @@ void resume(const NcclRanks& ranks) {
 }
 
 TEST(DeviceLifecycle, SuspendFreesDeviceMemory_AndResumeAllocatesIt) {
-  stream_of(0);
+  release_cached_memory();
   const std::string before = device_usage();
   const NcclRanks ranks(2);
   std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
@@ -139,6 +140,49 @@ TEST(DeviceLifecycle, SuspendFreesDeviceMemory_AndResumeAllocatesIt) {
     EXPECT_NE(device_usage(), before);
   }
   EXPECT_EQ(values[0], std::vector<int>(5'000, 6));
+}
+
+// The device is shared, so the suspension of a rank returns when the ranks of all threads have given up their memory.
+TEST(DeviceLifecycle, SuspendReturnsAfterAllRanksFreedMemory) {
+  release_cached_memory();
+  const std::string before = device_usage();
+  const NcclRanks ranks(4);
+  for (int times = 0; times < 5; ++times) {
+    ranks.run([](int rank, ncclComm_t comm) { expect_sum(comm, rank, 10); });
+    ranks.run([&before](int, ncclComm_t comm) {
+      NCCL_EXPECT_OK(ncclCommSuspend(comm, NCCL_SUSPEND_MEM));
+      EXPECT_EQ(device_usage(), before);
+    });
+    resume(ranks);
+  }
+}
+
+// A call of another communicator waits in its stream. The first free after it returns the memory.
+TEST(DeviceLifecycle, SuspendKeepsMemoryCached_WhileOtherCommunicatorHasCalls) {
+  StreamGate(stream_of(0)).open();  // The first one allocates memory.
+  const NcclRanks other(2);
+  std::vector<int> values[] = {std::vector<int>(5'000, 1), std::vector<int>(5'000, 2)};
+  const auto start_sums = [&] {
+    for (int rank = 0; rank < 2; ++rank) NCCL_EXPECT_OK(sum(values[rank], other[rank], rank));
+  };
+  start_sums();
+  for (int rank = 0; rank < 2; ++rank) finish(rank);
+  release_cached_memory();
+  const std::string with_other = device_usage();
+  void* memory = nullptr;
+  NCCL_EXPECT_OK(ncclMemAlloc(&memory, 1'000));
+  const std::string with_memory = device_usage();
+  const NcclRanks suspended(2);
+  {
+    const StreamGate gate(stream_of(0));
+    start_sums();
+    suspend(suspended);
+    EXPECT_NE(device_usage(), with_memory);
+  }
+  for (int rank = 0; rank < 2; ++rank) finish(rank);
+  EXPECT_EQ(values[0], std::vector<int>(5'000, 6));
+  NCCL_EXPECT_OK(ncclMemFree(memory));
+  EXPECT_EQ(device_usage(), with_other);
 }
 
 TEST(DeviceLifecycle, SuspendRefusesWindows_AndCallsOfItsGroup) {
