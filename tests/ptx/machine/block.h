@@ -40,6 +40,7 @@ struct PendingStore {
   std::uint8_t warp = 0;
   std::uint8_t bytes = 0;  // Per thread.
   std::uint8_t unit = 0;   // Bytes that become visible at once.
+  std::uint8_t element_bytes = 0;
   bool is_strong = false;
   bool is_whole = false;        // Volatile: all threads' parts become visible at once.
   bool shown_to_block = false;  // After a barrier.

@@ -65,6 +65,7 @@ class Executor {
   void access_local(Access& access);
   void access_parameters(Access& access);
   void atomic_shared(Access& access, std::uint32_t lane);
+  void publish_shared(const Access& access, std::uint32_t lane);
   void fence(const Instruction& in);
 
   bool barrier(const Instruction& in);

@@ -227,17 +227,23 @@ void Executor::access_shared(Access& access) {
     if (in.kind == Kind::atomic) return atomic_shared(access, lane);
     if (in.kind == Kind::load) {
       std::memcpy(access.data[lane].data(), memory + address, bytes);
-      if (is_strong(in.order) && bytes <= 8)
-        memory_.acquire(access, block_->shared_shadow, lane, access.data[lane][0] & ones(bytes));
+      if (is_strong(in.order)) memory_.acquire(access, block_->shared_shadow, lane);
       return;
     }
     std::memcpy(memory + address, access.data[lane].data(), bytes);
-    if (!is_strong(in.order) || bytes > 8) return;
-    Scope scope = in.scope;
-    ViewRef view = memory_.published_by(access, lane, scope);
-    block_->shared_shadow.at(address).published = true;
-    block_->shared_shadow.publish(address) = {access.data[lane][0], std::move(view), scope, block_->number};
+    if (is_strong(in.order)) publish_shared(access, lane);
   });
+}
+
+void Executor::publish_shared(const Access& access, std::uint32_t lane) {
+  const unsigned bytes = access.in.bytes * access.in.count, size = element_bytes(access.in);
+  Scope scope = access.in.scope;
+  const ViewRef view = memory_.published_by(access, lane, scope);
+  for (unsigned done = 0; done < bytes; done += size) {
+    const Element element = element_at(access.addresses[lane], access.data[lane], done, size);
+    block_->shared_shadow.at(element.address).published = true;
+    block_->shared_shadow.publish(element.address) = {element.value, view, scope, block_->number};
+  }
 }
 
 void Executor::atomic_shared(Access& access, std::uint32_t lane) {
@@ -251,7 +257,7 @@ void Executor::atomic_shared(Access& access, std::uint32_t lane) {
   Shadow& shadow = block_->shared_shadow;
   const Publication* const found = shadow.at(address).published ? shadow.find_publication(address) : nullptr;
   const ViewRef earlier = found != nullptr && found->value == old ? found->view : ViewRef();
-  memory_.acquire(access, shadow, lane, old);
+  memory_.acquire(access, shadow, lane);
   shadow.at(address).published = true;
   shadow.publish(address) = {result_of(in, old, operand, other), memory_.clocks().join(earlier, view), scope,
                              block_->number};

@@ -155,7 +155,7 @@ void GlobalMemory::check_race(Access& access, Shadow& shadow, std::uint32_t lane
   cell.writes = writes;
   cell.strong = is_strong(access.in.order);
   cell.scope = access.in.order == Order::volatile_ ? Scope::system : access.in.scope;
-  cell.size = __builtin_ctz(std::min(access.in.bytes, std::uint8_t{8})) & 3;  // Halves of 16 bytes are accesses.
+  cell.size = __builtin_ctz(element_bytes(access.in)) & 3;
   const View& view = *access.warp.threads[lane].view;
   for (unsigned done = 0; done < bytes; done += 8) {
     const std::uint64_t address = access.addresses[lane] + done;
@@ -165,14 +165,22 @@ void GlobalMemory::check_race(Access& access, Shadow& shadow, std::uint32_t lane
   }
 }
 
-void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t lane, std::uint64_t value) {
+void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t lane) {
+  const unsigned bytes = access.in.bytes * access.in.count, size = element_bytes(access.in);
+  for (unsigned done = 0; done < bytes; done += size)
+    acquire_element(access, shadow, lane, element_at(access.addresses[lane], access.data[lane], done, size));
+}
+
+// Relaxed and volatile loads of vectors are loads of data, whose values from the host need no record.
+void GlobalMemory::acquire_element(const Access& access, Shadow& shadow, std::uint32_t lane, const Element& element) {
   ThreadClocks& thread = access.warp.threads[lane];
-  const std::uint64_t address = access.addresses[lane];
   const Scope scope = access.in.order == Order::volatile_ ? Scope::system : access.in.scope;
-  const Publication* found = shadow.at(address).published ? shadow.find_publication(address) : nullptr;
-  if (found == nullptr || found->value != value) {
-    if (&shadow != &shadow_) return;
-    found = publish_outside(address, value, access.in.bytes);
+  const bool published = shadow.at(element.address).published;
+  const Publication* found = published ? shadow.find_publication(element.address) : nullptr;
+  if (found == nullptr || found->value != element.value) {
+    const bool is_data = !acquires(access.in.order) && access.in.bytes * access.in.count != element.bytes;
+    if (&shadow != &shadow_ || is_data) return;
+    found = publish_outside(element);
   }
   if (!found->view || !clocks_.in_scope(found->block, found->scope, access.block.number, scope)) return;
   const auto needed = static_cast<std::size_t>(clocks_.scope_of(found->block, access.block.number));
@@ -181,28 +189,28 @@ void GlobalMemory::acquire(const Access& access, Shadow& shadow, std::uint32_t l
 }
 
 // A fill stored the value, or the host or another process did, at the latest now.
-const Publication* GlobalMemory::publish_outside(std::uint64_t address, std::uint64_t value, unsigned bytes) {
-  const ViewRef* const filled = fill_of(address, value, bytes);
+const Publication* GlobalMemory::publish_outside(const Element& element) {
+  const ViewRef* const filled = fill_of(element);
   View view = filled != nullptr ? **filled : *outside();
   view.references = 0;
   if (filled == nullptr) view.floor = stores_;
-  shadow_.at(address).published = true;
-  Publication& publication = shadow_.publish(address);
-  publication = {value, ViewRef(std::move(view)), Scope::system, 0};
+  shadow_.at(element.address).published = true;
+  Publication& publication = shadow_.publish(element.address);
+  publication = {element.value, ViewRef(std::move(view)), Scope::system, 0};
   return &publication;
 }
 
-const ViewRef* GlobalMemory::fill_of(std::uint64_t address, std::uint64_t value, unsigned bytes) {
-  const std::uint8_t mask = byte_mask(address, bytes);
+const ViewRef* GlobalMemory::fill_of(const Element& element) {
+  const std::uint8_t mask = byte_mask(element.address, element.bytes);
   std::uint32_t last = 0;
   const ViewRef* view = nullptr;
-  for (const Cell& cell : shadow_.at(address).cells) {
+  for (const Cell& cell : shadow_.at(element.address).cells) {
     if (!cell.writes || (cell.bytes & mask) == 0) continue;
     const auto fill = fills_.find(cell.block);
     if (fill == fills_.end() || (cell.bytes & mask) != mask) return nullptr;
     std::uint64_t filled = 0;
-    std::memset(&filled, static_cast<int>(fill->second.value), bytes);
-    if (filled != value) return nullptr;
+    std::memset(&filled, static_cast<int>(fill->second.value), element.bytes);
+    if (filled != element.value) return nullptr;
     if (cell.block > last) last = cell.block, view = &fill->second.view;
   }
   return view;
@@ -240,7 +248,7 @@ void GlobalMemory::load_lane(Access& access, std::uint32_t lane) {
   if (!access.block.buffer.stores.empty() && load_pending(access, lane)) return;
   if (load_stale(access, lane)) return;
   if (!is_strong(in.order)) return;
-  if (in.count == 1 && in.bytes <= 8) acquire(access, shadow_, lane, data[0]);
+  acquire(access, shadow_, lane);
   access.warp.polled_address = access.addresses[lane];
   access.warp.polled_value = data[0];
   access.warp.polled_pc = access.pc;
@@ -267,7 +275,7 @@ void GlobalMemory::atomic(Access& access, std::uint32_t lane) {
   const Publication* const found = shadow_.at(address).published ? shadow_.find_publication(address) : nullptr;
   ViewRef earlier;
   if (found != nullptr) earlier = found->value == old ? found->view : outside();
-  acquire(access, shadow_, lane, old);
+  acquire(access, shadow_, lane);
   if (!wrote) return;
   if (options_.loads_stale) remember(address, granule, event_of(access.block, access.warp_index, lane));
   shadow_.at(address).published = true;

@@ -42,6 +42,19 @@ struct Access {
   std::array<std::array<std::uint64_t, 4>, 32> data;  // [thread], in memory order.
 };
 
+// Elements of vectors, and halves of 16 bytes, are accesses of their own.
+inline unsigned element_bytes(const Instruction& in) { return in.bytes < 8 ? in.bytes : 8; }
+struct Element {
+  std::uint64_t address = 0, value = 0;
+  unsigned bytes = 0;
+};
+// The element that begins `offset` bytes behind the address of an access.
+inline Element element_at(std::uint64_t address, const std::array<std::uint64_t, 4>& data, unsigned offset,
+                          unsigned bytes) {
+  const std::uint64_t mask = bytes == 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * bytes)) - 1;
+  return {address + offset, data[offset / 8] >> (8 * (offset % 8)) & mask, bytes};
+}
+
 inline bool is_strong(Order order) { return order != Order::weak; }
 inline bool acquires(Order order) {
   return order == Order::acquire || order == Order::acquire_release || order == Order::sequential;
@@ -73,7 +86,8 @@ class GlobalMemory {
   std::vector<std::array<std::uint64_t, 32>> replicas(const Access& access);
   // Race detection of one thread's access, in global or shared memory.
   void check_race(Access& access, Shadow& shadow, std::uint32_t lane, bool writes);
-  void acquire(const Access& access, Shadow& shadow, std::uint32_t lane, std::uint64_t value);
+  // Synchronizes a strong load or an atomic, whose data[lane] is the value that it read.
+  void acquire(const Access& access, Shadow& shadow, std::uint32_t lane);
   ViewRef published_by(const Access& access, std::uint32_t lane, Scope& scope);
 
   void fence(Block& block, std::uint32_t warp, std::uint32_t mask, const Instruction& in);
@@ -109,6 +123,7 @@ class GlobalMemory {
   bool load_pending(Access& access, std::uint32_t lane);
   bool load_stale(Access& access, std::uint32_t lane);
   bool load_old(const Access& access, std::uint32_t lane, std::uint64_t address, std::uint64_t& data);
+  void acquire_element(const Access& access, Shadow& shadow, std::uint32_t lane, const Element& element);
   void see_newest(const Block& block, std::uint64_t address);
   bool may_skip(const Overwritten& value, const Event& now, const View& view) const;
   void drain(Block& block, std::size_t index, std::uint32_t mask);
@@ -118,9 +133,9 @@ class GlobalMemory {
   void record_bytes(Cell cell, std::uint64_t begin, std::uint64_t end, const View& view);
   ViewRef outside() const;  // Knowledge of the host and of other processes.
   // Publishes a value that no kernel stored.
-  const Publication* publish_outside(std::uint64_t address, std::uint64_t value, unsigned bytes);
+  const Publication* publish_outside(const Element& element);
   // Returns the view after the fill that wrote the value, if no later write of the bytes is recorded; else null.
-  const ViewRef* fill_of(std::uint64_t address, std::uint64_t value, unsigned bytes);
+  const ViewRef* fill_of(const Element& element);
   void drain_overlapping(Block& block, std::uint64_t address, std::uint32_t bytes);
   void remember(std::uint64_t address, std::uint64_t granule, const Event& writer);
   void remove_empty(Block& block);

@@ -59,6 +59,7 @@ void GlobalMemory::store(Access& access) {
   store->warp = static_cast<std::uint8_t>(access.warp_index);
   store->bytes = static_cast<std::uint8_t>(in.bytes * in.count);
   store->unit = in.bytes == 16 ? 16 : std::min<std::uint8_t>(8, store->bytes);
+  store->element_bytes = static_cast<std::uint8_t>(element_bytes(in));
   store->is_strong = is_strong(in.order);
   store->is_whole = in.order == Order::volatile_;
   store->scope = in.order == Order::volatile_ ? Scope::system : in.scope;
@@ -144,11 +145,10 @@ void GlobalMemory::publish(const Block& block, const PendingStore& store, std::u
     line.floor = stores_;
     view = clocks_.join(view, ViewRef(std::move(line)));
   }
-  const std::uint64_t mask = store.bytes >= 8 ? ~std::uint64_t{0} : (std::uint64_t{1} << (8 * store.bytes)) - 1;
-  for (unsigned done = 0; done < store.bytes; done += 8) {
-    const std::uint64_t address = store.addresses[lane] + done;
-    shadow_.at(address).published = true;
-    shadow_.publish(address) = {store.data[lane][done / 8] & mask, view, store.scope, block.number};
+  for (unsigned done = 0; done < store.bytes; done += store.element_bytes) {
+    const Element element = element_at(store.addresses[lane], store.data[lane], done, store.element_bytes);
+    shadow_.at(element.address).published = true;
+    shadow_.publish(element.address) = {element.value, view, store.scope, block.number};
   }
 }
 
