@@ -1,6 +1,7 @@
 // Sizes of strong accesses: elements of vectors are accesses of their own.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <string>
 
 #include "tests/ptx/litmus.h"
@@ -17,6 +18,21 @@ TEST(PtxVectors, FindsRace_BetweenStrongAccessesOfDifferentSizes) {
   };
   EXPECT_EQ(races("ld.relaxed.sys.u32 %r11, [%d1+4];\nsetp.eq.u32 %p2, %r11, 0;\n"), 0U);
   EXPECT_EQ(races("ld.relaxed.sys.u64 %d5, [%d1];\nsetp.eq.u64 %p2, %d5, 0;\n"), 20U);
+  Lab lab;
+  auto* const words = lab.make<std::uint32_t>(2);
+  const auto fault =
+      lab.run(kernel_text(".param .u64 words",
+                          "ld.param.u64 %d1, [words];\nmov.u32 %r5, %ctaid.x;\nsetp.eq.u32 %p1, %r5, 0;\n"
+                          "@%p1 bra STORE;\nAGAIN:\nld.relaxed.sys.u32 %r6, [%d1+4];\n"
+                          "setp.eq.u32 %p2, %r6, 0;\n@%p2 bra AGAIN;\nld.relaxed.sys.u16 %h1, [%d1+6];\n"
+                          "bra END;\nSTORE:\nmov.u32 %r5, 1;\nst.relaxed.sys.v2.u32 [%d1], {%r5, %r5};\nEND:"),
+              {2, 1, 1}, {}, words);
+  ASSERT_TRUE(fault);
+  char address[32];
+  std::snprintf(address, sizeof address, "0x%llx", reinterpret_cast<unsigned long long>(words) + 6);
+  EXPECT_NE(fault->text.find(std::string(" strongly reads ") + address + " (2 bytes) at"), std::string::npos)
+      << fault->text;
+  EXPECT_NE(fault->text.find(" strongly writes it (4 bytes) at"), std::string::npos) << fault->text;
   // A later store of the other size does not hide the first one.
   const std::string both =
       "mov.u32 %r5, 1;\nmov.u64 %d5, 1;\nst.relaxed.sys.u32 [%d1], %r5;\nst.relaxed.sys.u64 [%d1], %d5;";

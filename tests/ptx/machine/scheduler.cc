@@ -184,9 +184,17 @@ std::string Machine::Thread::describe_access(const Cell& cell, const std::string
          (cell.strong ? " strongly " : " weakly ") + (cell.writes ? "writes" : "reads");
 }
 
+// The size of an element, which decides whether strong accesses race. Texts of copies have their sizes.
+std::string Machine::Thread::describe_size(const Cell& cell) const {
+  const bool is_copy = records[clocks.record(cell.block).operation].code == nullptr;
+  return is_copy ? "" : " (" + std::to_string(1U << cell.size) + " bytes)";
+}
+
 Fault Machine::Thread::make_fault(const RaisedRace& race, const std::string& later) const {
   char address[32];
-  std::snprintf(address, sizeof address, " 0x%llx", static_cast<unsigned long long>(race.address));
+  const int shared_byte = __builtin_ctz(race.earlier.bytes & race.later.bytes);
+  const std::uint64_t first = race.address / 8 * 8 + static_cast<unsigned>(shared_byte);
+  std::snprintf(address, sizeof address, " 0x%llx", static_cast<unsigned long long>(first));
   const auto place = [&](const Cell& cell) {
     const Code* const code = records[clocks.record(cell.block).operation].code;
     return code == nullptr ? "" : " at " + describe_place(*code, cell.site);
@@ -194,8 +202,9 @@ Fault Machine::Thread::make_fault(const RaisedRace& race, const std::string& lat
   const std::string earlier = "thread " + std::to_string(race.earlier.thread) + " of " +
                               (race.earlier.block == race.later.block ? "the same block" : "another block");
   return {FaultKind::race, std::string(name(FaultKind::race)) + ": " + describe_access(race.later, later) + address +
-                               place(race.later) + ", and nothing orders this after: " +
-                               describe_access(race.earlier, earlier) + " it" + place(race.earlier) + seed_text()};
+                               describe_size(race.later) + place(race.later) +
+                               ", and nothing orders this after: " + describe_access(race.earlier, earlier) + " it" +
+                               describe_size(race.earlier) + place(race.earlier) + seed_text()};
 }
 
 void Machine::Thread::report_deadlock() {
