@@ -56,32 +56,46 @@ TEST(PtxOrder, FindsRace_WhenEndedKernelIsNotOrderedBefore) {
   }
 }
 
-// A kernel acquires the zero of a fill, after another kernel has released its store elsewhere. The zero carries the
-// fill only, not what the host knows, also after more fills than the machine remembers.
-TEST(PtxOrder, FindsRace_WhenAcquiredWordWasFilled) {
-  for (const std::uint32_t fills : {0U, 1U, 5000U}) {
-    const bool filled = fills > 0;
-    OrderedLab lab;
-    for (std::uint32_t i = 1; i < fills; ++i) {
+// A kernel acquires the zero of a fill, after another kernel has released its store elsewhere. Returns whether that is
+// a race: the zero of a fill carries the fill only, and a zero of the host also what the host knows.
+bool races_after_fill(std::uint32_t fills_before, bool filled, std::uint32_t fills_after) {
+  OrderedLab lab;
+  std::uint32_t others = 0;
+  const auto fill_others = [&](std::uint32_t count) {
+    while (count-- > 0) {
       CopyLaunch other = lab.fill(256, 1);
-      other.to += i;
-      other.order = OperationOrder{nullptr, 3, i};
-      lab.start(other);
+      other.to += ++others;
+      other.order = OperationOrder{nullptr, 3, others};
+      EXPECT_FALSE(lab.wait(lab.start(other)));
     }
-    CopyLaunch zeros = lab.fill(0, 256);
-    zeros.value = 0;
-    if (filled) {
-      EXPECT_FALSE(lab.run_copy(zeros, first()));
-    }
-    const int reader = lab.start_kernel(
-        "LOOP:\nld.relaxed.sys.global.u32 %r1, [%d1+64];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra LOOP;\n"
-        "ld.acquire.sys.global.u32 %r2, [%d1+128];\nld.global.u32 %r3, [%d1];\n",
-        second(filled));
-    EXPECT_FALSE(lab.run_kernel(std::string(kStore) + "st.release.sys.global.u32 [%d1+192], 1;\n"
-                                                      "st.relaxed.sys.global.u32 [%d1+64], 1;\n",
-                                {filled ? clock({1}) : nullptr, 2, 1}));
-    EXPECT_EQ(is_race(lab.wait(reader)), filled);
+  };
+  fill_others(fills_before);
+  CopyLaunch zeros = lab.fill(0, 256);
+  zeros.value = 0;
+  if (filled) {
+    EXPECT_FALSE(lab.run_copy(zeros, first()));
   }
+  fill_others(fills_after);
+  const int reader = lab.start_kernel(
+      "LOOP:\nld.relaxed.sys.global.u32 %r1, [%d1+64];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra LOOP;\n"
+      "ld.acquire.sys.global.u32 %r2, [%d1+128];\nld.global.u32 %r3, [%d1];\n",
+      second(filled));
+  EXPECT_FALSE(lab.run_kernel(std::string(kStore) + "st.release.sys.global.u32 [%d1+192], 1;\n"
+                                                    "st.relaxed.sys.global.u32 [%d1+64], 1;\n",
+                              {filled ? clock({1}) : nullptr, 2, 1}));
+  return is_race(lab.wait(reader));
+}
+
+TEST(PtxOrder, FindsRace_WhenAcquiredWordWasFilled) {
+  EXPECT_FALSE(races_after_fill(0, false, 0));
+  EXPECT_TRUE(races_after_fill(0, true, 0));
+  EXPECT_TRUE(races_after_fill(5000, true, 0)) << "after more fills than the machine remembers";
+}
+
+// The machine remembers the last 4096 fills.
+TEST(PtxOrder, AcquiredWordOfForgottenFillCountsAsStoredByHost) {
+  EXPECT_TRUE(races_after_fill(0, true, 4095));
+  EXPECT_FALSE(races_after_fill(0, true, 4096));
 }
 
 // The flag's memory is registered again between a release and the acquire of its value, which then carries no order.
