@@ -20,7 +20,7 @@ enum class Space : std::uint8_t {
   flag,  // A counter with one writer and one reader, without data: a source awaits the next signal, a target signals.
 };
 
-// Peer of a memory operand in the scratch of all ranks; see all().
+// Peer of a memory operand of all ranks; see all().
 inline constexpr Rank kAllRanks = ~Rank{0};
 
 // A range of units that starts at `first`: runs of `run` units, `stride` units apart, `count` units in all. Contiguous
@@ -46,8 +46,8 @@ struct Operand {
 static_assert(sizeof(Operand) == 24);
 
 // Whether the result of a fold is a complete reduction, with the contribution of every rank. Averages divide such
-// results. In compiled plans only, by switches: from_all is the sum of scratch of all ranks, to_all a copy to scratch
-// of all ranks, and among_all a sum that is stored to all.
+// results. In compiled plans only, by switches: from_all is the sum of memory of all ranks, to_all a copy to memory of
+// all ranks, and among_all a sum that is stored to all.
 enum class Fold : std::uint8_t { partial, complete, from_all, to_all, among_all };
 constexpr bool by_switches(Fold fold) { return fold >= Fold::from_all; }
 
@@ -97,10 +97,10 @@ constexpr Operand at(Rank peer, Operand memory) {
   return memory;
 }
 
-// Scratch of all ranks, self included. As a source: the fold of the contributions of all ranks, once each, in an
-// unspecified order. As a target: a store to all. Switches do both where they can. A step with such an operand has one
-// source and one target with data.
-constexpr Operand all(Operand scratch) { return at(kAllRanks, scratch); }
+// Memory of all ranks, self included: the same units of the inputs, outputs or scratch. As a source: the fold of the
+// contributions of all ranks, once each, in an unspecified order. As a target: a store to all. Switches do both where
+// they can. A step with such an operand has one source and one target with data.
+constexpr Operand all(Operand memory) { return at(kAllRanks, memory); }
 
 // The steps of one rank in one round, in the order of execution. Reuse between rounds avoids allocations.
 class Steps {

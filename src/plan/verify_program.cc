@@ -75,22 +75,27 @@ class Compiler {
 
   std::string check_operand(const Operand& operand) const {
     const Problem& problem = program_.plans[0].problem;
-    if (is_all(operand)) {
-      if (operand.space != Space::scratch) return "is not scratch, the only memory that steps access on all ranks";
-    } else if (operand.peer >= problem.ranks) {
-      return "names a rank that does not exist";
-    }
+    if (!is_all(operand) && operand.peer >= problem.ranks) return "names a rank that does not exist";
     if (!operand.is_memory() || operand.count == 0) return "";
     if (operand.run == 0 || (operand.run < operand.count && operand.stride < operand.run)) return "overlaps itself";
-    const Shape& shape = program_.plans[0].shape;
-    std::uint64_t units = shape.scratch;
-    if (operand.space == Space::input) units = std::uint64_t{input_blocks(problem, operand.peer)} * shape.units;
-    if (operand.space == Space::output) units = std::uint64_t{output_blocks(problem, operand.peer)} * shape.units;
+    std::uint64_t units = ~std::uint64_t{0};
+    const Rank owners = is_all(operand) ? problem.ranks : 1;
+    for (Rank owner = 0; owner < owners; ++owner)
+      units = std::min(units, units_of(operand.space, is_all(operand) ? owner : operand.peer));
     const std::uint64_t whole_runs = operand.run >= operand.count ? 0 : (operand.count - 1) / operand.run;
     const std::uint64_t last =
         operand.first + whole_runs * operand.stride + operand.count - 1 - whole_runs * operand.run;
     if (last >= units) return "lies outside of its " + std::to_string(units) + " units";
     return "";
+  }
+
+  // Units of a rank's memory.
+  std::uint64_t units_of(Space space, Rank owner) const {
+    const Problem& problem = program_.plans[0].problem;
+    const Shape& shape = program_.plans[0].shape;
+    if (space == Space::scratch) return shape.scratch;
+    return shape.units *
+           std::uint64_t{space == Space::input ? input_blocks(problem, owner) : output_blocks(problem, owner)};
   }
 
   static std::string check_step(const Step& step, const Problem& problem) {

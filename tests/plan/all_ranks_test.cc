@@ -1,4 +1,4 @@
-// Steps that access scratch of all ranks at once.
+// Steps that access memory of all ranks at once.
 #include <gtest/gtest.h>
 
 #include "src/plan/print.h"
@@ -110,11 +110,54 @@ TEST(AllRanks, OnlyOneRankMayFoldAUnit) {
 TEST(AllRanks, StepHasOneSourceAndOneTarget) {
   EXPECT_NE(failure(Defect::beside_input).find("accesses memory of all ranks beside other sources or targets"),
             std::string::npos);
-  Steps steps(0);
-  steps.fold({all(input(0))}, {output(0)}, Fold::complete);
-  const Shape shape{.units = 1, .scratch = 1, .rounds = 1, .stages = {0}};
-  const std::vector<Plan> plans = {{problem(Collective::all_reduce, 1), shape, steps, {0, 1}}};
-  EXPECT_NE(verify(plans).status().message().find("input[0] of all ranks is not scratch"), std::string::npos);
+}
+
+// Defects of an all-reduce by switches in the buffers of the ranks.
+enum class BufferDefect { none, late_entry_wait, no_exit_flags, stored_to_input, moved, outside };
+
+class MappedSwitchAllReduce : public Sample {
+ public:
+  explicit MappedSwitchAllReduce(BufferDefect defect) : Sample(Collective::all_reduce), defect_(defect) {}
+  Shape shape(const Problem& problem) const override { return {.units = problem.ranks, .rounds = 3, .stages = {0}}; }
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const Rank n = problem.ranks;
+    std::vector<Operand> flags;
+    for (Rank rank = 0; rank < n; ++rank)
+      if (rank != self) flags.push_back(flag(rank));
+    if (round == 0) steps.add({}, flags);
+    if (round == 2 && defect_ != BufferDefect::no_exit_flags) steps.add(flags, {});
+    if (round != 1) return;
+    if (defect_ != BufferDefect::late_entry_wait) steps.add(flags, {});
+    const std::uint32_t unit = self + (defect_ == BufferDefect::outside ? n : 0);
+    const std::uint32_t to = defect_ == BufferDefect::moved ? (self + 1) % n : unit;
+    steps.fold({all(input(unit))}, {all(defect_ == BufferDefect::stored_to_input ? input(to) : output(to))},
+               Fold::complete);
+    if (defect_ == BufferDefect::late_entry_wait) steps.add(flags, {});
+    if (defect_ != BufferDefect::no_exit_flags) steps.add({}, flags);
+  }
+
+ private:
+  const BufferDefect defect_;
+};
+
+std::string failure(BufferDefect defect, bool in_place, Rank ranks = 4) {
+  const std::vector<Plan> plans =
+      emit_plans(MappedSwitchAllReduce(defect), problem(Collective::all_reduce, ranks, in_place));
+  return verify(plans, {.chunks = 3}).status().message();
+}
+
+TEST(AllRanks, BuffersAreProved) {
+  for (const bool in_place : {false, true}) {
+    for (Rank ranks = 2; ranks <= 16; ++ranks) EXPECT_EQ(failure(BufferDefect::none, in_place, ranks), "");
+    const auto expect = [&](BufferDefect defect, const char* error) {
+      EXPECT_NE(failure(defect, in_place).find(error), std::string::npos) << failure(defect, in_place);
+    };
+    expect(BufferDefect::late_entry_wait, "race: ");
+    expect(BufferDefect::no_exit_flags, "missing: no step has written it");
+    expect(BufferDefect::stored_to_input, "writes the caller's input");
+    expect(BufferDefect::moved, "its operands differ in length");
+    expect(BufferDefect::outside, "input[4] of all ranks lies outside of its 4 units");
+  }
 }
 
 TEST(AllRanks, ArePrintedMappedAndExpanded) {
