@@ -27,7 +27,9 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
     return "has no messages to compress";
   if (is_staged(algorithm) && query.ring.channels == 0)
     return "needs 3 or more GPUs of one host that access each other's memory";
-  if (algorithm.name() == kSwitchStaged && query.algorithm.empty() && !query.by_switches)
+  const bool lacks_switches = (algorithm.name() == kSwitchStaged && !query.by_switches) ||
+                              (algorithm.name() == kSwitchMapped && !query.by_switches_mapped);
+  if (lacks_switches && query.algorithm.empty())
     return reduces(query.problem.collective) ? "needs NVSwitches that add the type of these elements"
                                              : "needs NVSwitches between the GPUs";
   if (is_mapped(algorithm) && query.network) return "needs buffers that all ranks can access, on one host";

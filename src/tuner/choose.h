@@ -58,11 +58,13 @@ struct Query {
   std::uint64_t ll_slot_bytes = 4096;  // Devices: data that a slot of an LL lane holds.
   StagingRing ring = {};
   bool by_switches = false;  // Devices: in the staging ring, switches add and multicast the elements of this call.
+  bool by_switches_mapped = false;                // The same in the buffers of the ranks.
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
   const Machine* machine = nullptr;               // Cost model of the machine; null: a typical one.
 };
 
 inline constexpr std::string_view kSwitchStaged = "switch_staged";
+inline constexpr std::string_view kSwitchMapped = "switch_mapped";
 
 struct Choice {
   std::string_view algorithm;  // Name in the catalogue.

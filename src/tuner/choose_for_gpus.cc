@@ -201,7 +201,8 @@ Choice choose_for_gpus(const Query& query) {
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
   choice.staged = choice.algorithm.ends_with("_staged");
-  choice.by_switches = choice.algorithm == kSwitchStaged && query.by_switches;
+  choice.by_switches = (choice.algorithm == kSwitchStaged && query.by_switches) ||
+                       (choice.algorithm == kSwitchMapped && query.by_switches_mapped);
   choice.compression = query.compression;
   choice.protocol = choice.staged ? Protocol::simple : protocol_for(query, choice.algorithm);
   const bool small = has_inline_flags(choice.protocol);
