@@ -18,6 +18,7 @@
   entry(all_reduce, two_shot_mapped)        \
   entry(all_reduce, two_shot_staged)        \
   entry(all_reduce, switch_staged)          \
+  entry(all_reduce, switch_mapped)          \
   entry(all_gather, ring)                   \
   entry(all_gather, doubling)               \
   entry(all_gather, bruck)                  \
@@ -27,6 +28,7 @@
   entry(all_gather, direct_mapped)          \
   entry(all_gather, direct_staged)          \
   entry(all_gather, switch_staged)          \
+  entry(all_gather, switch_mapped)          \
   entry(reduce_scatter, ring)               \
   entry(reduce_scatter, halving)            \
   entry(reduce_scatter, bruck)              \
@@ -36,6 +38,7 @@
   entry(reduce_scatter, direct_mapped)      \
   entry(reduce_scatter, direct_staged)      \
   entry(reduce_scatter, switch_staged)      \
+  entry(reduce_scatter, switch_mapped)      \
   entry(broadcast, chain)                   \
   entry(broadcast, binary_tree)             \
   entry(broadcast, direct)                  \
