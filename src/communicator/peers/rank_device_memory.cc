@@ -6,8 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "src/base/caught.h"
-#include "src/communicator/peers/deferred_frees.h"
+#include "src/communicator/peers/multicast.h"
 #include "transports/lay_lane.h"
 
 namespace tutti {
@@ -79,13 +78,7 @@ void RankDeviceMemory::retain_exported_lanes() {
 }
 
 void RankDeviceMemory::free_exported_lanes() {
-  if (multicast_ != nullptr) {
-    // Destroying the object calls the driver, which may wait for kernels. Without memory it is destroyed at once.
-    (void)caught([this]() -> Status {
-      free_when_idle([object = std::shared_ptr<DeviceMulticast>(std::move(multicast_))]() mutable { object.reset(); });
-      return {};
-    });
-  }
+  if (multicast_ != nullptr) destroy_when_idle(std::move(multicast_));
   const std::lock_guard lock(mutex_);
   if (exported_ != nullptr) device_->recycle(std::exchange(exported_, nullptr));
   if (exported_bytes_ != 0) records_ = nullptr, ring_ = nullptr;  // They were behind the exported lanes.
