@@ -6,22 +6,25 @@ namespace tutti {
 
 Result<std::unique_ptr<DeviceMulticast>> CudaDevice::create_multicast(std::byte* memory, std::uint32_t devices) {
   const OnDevice here(ordinal_);
-  return memory_.with_shared(memory, [&](const VirtualMemory& shared) -> Result<std::unique_ptr<DeviceMulticast>> {
+  using Made = Result<std::unique_ptr<DeviceMulticast>>;
+  return memory_.with_shared(memory, [&](const VirtualMemory& shared, std::size_t) -> Made {
     return std::unique_ptr<DeviceMulticast>(TUTTI_TRY(Multicast::create(ordinal_, shared.bytes(), devices)));
   });
 }
 
 Result<std::unique_ptr<DeviceMulticast>> CudaDevice::open_multicast(std::byte* memory, const File& file) {
   const OnDevice here(ordinal_);
-  return memory_.with_shared(memory, [&](const VirtualMemory& shared) -> Result<std::unique_ptr<DeviceMulticast>> {
+  using Opened = Result<std::unique_ptr<DeviceMulticast>>;
+  return memory_.with_shared(memory, [&](const VirtualMemory& shared, std::size_t) -> Opened {
     return std::unique_ptr<DeviceMulticast>(TUTTI_TRY(Multicast::open(ordinal_, shared.bytes(), file)));
   });
 }
 
 Result<std::byte*> CudaDevice::bind(DeviceMulticast& object, std::byte* memory) {
   const OnDevice here(ordinal_);
-  return memory_.with_shared(memory,
-                             [&](const VirtualMemory& shared) { return static_cast<Multicast&>(object).bind(shared); });
+  return memory_.with_shared(memory, [&](const VirtualMemory& shared, std::size_t offset) -> Result<std::byte*> {
+    return TUTTI_TRY(static_cast<Multicast&>(object).bind(shared)) + offset;
+  });
 }
 
 }  // namespace tutti

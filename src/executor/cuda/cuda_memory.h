@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <map>
 #include <mutex>
 
@@ -29,13 +30,18 @@ class CudaMemory {
   // Implements Device::share_of() for memory with a file. Returns a share without a file for other memory. Any device
   // may be current.
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file);
-  // Calls use(memory) for memory of take_shared(). Fails if it is plain.
+  // Calls use(allocation, offset) for an address in memory of take_shared(). Fails if the memory is plain, or not of
+  // this interface.
   template <typename Use>
-  auto with_shared(std::byte* memory, Use use) -> decltype(use(std::declval<const VirtualMemory&>())) {
+  auto with_shared(std::byte* memory, Use use) -> decltype(use(std::declval<const VirtualMemory&>(), std::size_t{0})) {
     const std::lock_guard lock(mutex_);
-    const VirtualMemory& shared = taken_.at(memory).shared;
-    if (shared.data() == nullptr) return unsupported("the memory has no file");
-    return use(shared);
+    const auto behind = taken_.upper_bound(memory);
+    if (behind != taken_.begin()) {
+      const auto& [begin, taken] = *std::prev(behind);
+      const auto offset = static_cast<std::size_t>(memory - begin);
+      if (taken.shared.data() != nullptr && offset < taken.bytes) return use(taken.shared, offset);
+    }
+    return unsupported("the memory has no file");
   }
   void keep(std::byte* memory);
   // Withdraws memory that other processes may still have mapped. Memory with a file is released by free_kept(); other

@@ -61,7 +61,7 @@ struct DeviceTraits {
   // Passed to NICs; see DeviceRegion.
   MemoryKind memory = MemoryKind::cuda;
   bool orders_writes = false;
-  bool multicast = false;  // Multicast objects, and plans that access scratch of all ranks by switches.
+  bool multicast = false;  // Multicast objects, and plans that access memory of all ranks by switches.
 };
 
 // Host memory mapped by the device.
@@ -173,7 +173,8 @@ class Device {
   virtual void close(std::byte* memory) = 0;
 
   // Multicast objects, in these steps: one rank creates the object for an allocation of allocate_shared() on each of
-  // `devices`; the others open it; then each binds its allocation. bind() returns the multicast address.
+  // `devices`; the others open it; then each binds its allocation. `memory` lies in the allocation, and bind() returns
+  // its multicast address. Ranks must bind allocations of the same size.
   virtual Result<std::unique_ptr<DeviceMulticast>> create_multicast(std::byte* memory, std::uint32_t devices);
   virtual Result<std::unique_ptr<DeviceMulticast>> open_multicast(std::byte* memory, const File& file);
   virtual Result<std::byte*> bind(DeviceMulticast& object, std::byte* memory);
