@@ -25,6 +25,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           data = true;
           ++(sends ? to_memory : from_memory);
           if (operand.peer == kAllRanks) {
+            TUTTI_ASSERT(operand.space != (sends ? Space::input : Space::output));  // See fold_of_buffers().
             (sends ? to_all : from_all) = true;
             operand.peer = plan.problem.ranks;
           }

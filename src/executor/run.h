@@ -11,7 +11,7 @@ namespace tutti {
 struct Launch {
   Straight straight;  // If the program is straight.
   RankBuffers self;
-  // [rank], self included; for plans that name mapped memory. Behind them, the multicast address of scratch.
+  // [rank], self included; for plans that name mapped memory. Behind them, the multicast addresses.
   const RankBuffers* peers = nullptr;
   Blocks input, output, scratch_blocks;
   Cut cut;

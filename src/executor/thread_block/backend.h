@@ -32,6 +32,10 @@ struct KernelMemory {
   std::uint32_t* stop = nullptr;
   // Number of the last fold or copy with an operand that is not aligned to a pack, counted from 1.
   std::uint32_t* misaligned = nullptr;
+  // Steps by switches in buffers of the ranks: Launch::peers, and Image::uneven. Null: there are none.
+  const RankBuffers* peers = nullptr;
+  const std::uint32_t* uneven = nullptr;
+  std::uint32_t ranks = 0;
 };
 
 // Polls until there is a result or waiting is pointless. On a mismatch it stops all threads of the thread block,
@@ -53,6 +57,64 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlo
                                                                        std::uint64_t bytes) {
   return ll128_receive(slot, flag, to, bytes, threads.index, threads.count,
                        [&](auto&& poll) { return await_in(thread_block, stop, poll); });
+}
+
+// Sides of a step at multicast addresses.
+constexpr bool from_all(Fold kind) { return kind == Fold::from_all || kind == Fold::among_all; }
+constexpr bool to_all(Fold kind) { return kind == Fold::to_all || kind == Fold::among_all; }
+
+// Bytes before the first pack at multicast addresses; all bytes if two such addresses are not congruent modulo a pack.
+TUTTI_HOST_DEVICE inline std::uint64_t head_of_buffers(const std::byte* from, const std::byte* to, std::uint64_t bytes,
+                                                       Fold kind) {
+  const auto a = reinterpret_cast<std::uintptr_t>(from_all(kind) ? from : to);
+  const auto b = reinterpret_cast<std::uintptr_t>(to_all(kind) ? to : from);
+  const std::uint64_t head = (0 - a) % kPackBytes;
+  return (a ^ b) % kPackBytes != 0 || head > bytes ? bytes : head;
+}
+
+// A step by switches in buffers of the ranks, whose source or target is a multicast address, or both. Switches serve
+// whole packs there. The threads access the rest in the memory of each rank, or all of it if the buffers of the ranks
+// are at different places of their windows. Sources at multicast addresses are inputs, and such targets outputs. Not
+// inlined, like receive_ll128().
+template <typename ThreadBlock>
+TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_of_buffers(ThreadBlock thread_block, const KernelMemory& memory,
+                                                         const FoldTask& call, std::uint64_t count, Fold kind) {
+  const ThreadGroup threads = {thread_block.thread(), thread_block.thread_count()};
+  const bool sums = from_all(kind), spreads = to_all(kind);
+  const std::uint64_t bytes = count * size_of(call.type);
+  const std::byte* const from = memory.sources[0];
+  std::byte* const to = memory.targets[0];
+  const std::uint64_t head = load_relaxed(memory.uneven) != 0 ? bytes : head_of_buffers(from, to, bytes, kind);
+  const std::uint64_t whole = (bytes - head) / kPackBytes * kPackBytes;
+  if (whole > 0) thread_block_switch(call, {from + head, to + head, whole, sums, spreads}, threads);
+  FoldTask task = call;
+  const FoldForm form = form_of(task.type, task.reduction);
+  task.type = sums ? form.type : DataType::uint8;
+  task.reduction = sums ? form.reduction : Reduction::sum;
+  TUTTI_ROLLED
+  for (std::uint64_t begin = 0, end = head; begin < bytes; begin = head + whole, end = bytes) {
+    if (begin < end) {
+      thread_block.join();  // All threads have read the addresses.
+      const RankBuffers& all = memory.peers[memory.ranks];
+      for (std::uint32_t rank = threads.index; rank < memory.ranks; rank += threads.count) {
+        const RankBuffers& buffers = memory.peers[rank];
+        if (sums) memory.sources[rank] = buffers.input + (from - all.input) + begin;
+        if (spreads) memory.targets[rank] = buffers.output + (to - all.output) + begin;
+      }
+      if (threads.index == 0 && !sums) memory.sources[0] = from + begin;
+      if (threads.index == 0 && !spreads) memory.targets[0] = to + begin;
+      thread_block.join();
+      const FoldOperands part = {.sources = memory.sources,
+                                 .scaled = memory.scaled,
+                                 .targets = memory.targets,
+                                 .source_count = sums ? memory.ranks : 1,
+                                 .target_count = spreads ? memory.ranks : 1,
+                                 .count = (end - begin) / size_of(task.type),
+                                 .complete = sums};
+      thread_block_fold(task, part, threads);
+    }
+    if (end == bytes) break;
+  }
 }
 
 template <typename ThreadBlock>
@@ -136,8 +198,11 @@ class ThreadBlockBackend {
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
 
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
+    const bool aligned = next_is_aligned();
+    if (by_switches(kind) && memory_.peers != nullptr)
+      return fold_of_buffers(thread_block_, memory_, task_, count, kind);
     FoldOperands all = operands(sources, targets, count, kind);
-    all.aligned = next_is_aligned();
+    all.aligned = aligned;
     thread_block_fold(task_, all, threads());
   }
   TUTTI_HOST_DEVICE void copy(std::uint32_t count, std::uint64_t bytes) {
@@ -162,8 +227,8 @@ class ThreadBlockBackend {
             .target_count = targets,
             .count = count,
             .complete = kind == Fold::complete,
-            .from_all = kind == Fold::from_all || kind == Fold::among_all,
-            .to_all = kind == Fold::to_all || kind == Fold::among_all};
+            .from_all = from_all(kind),
+            .to_all = to_all(kind)};
   }
 
  private:

@@ -63,8 +63,9 @@ struct AddressExchange {
   const std::uint32_t* failed = nullptr;  // Nonzero: peers' memory must not be accessed any more.
   // [rank], then the multicast address or null; outlives all kernels of all ranks.
   std::byte* const* scratch = nullptr;
+  std::byte* const* multicast = nullptr;  // [window]: multicast address of the parts of all ranks, or null.
 };
-static_assert(sizeof(AddressExchange) == 48);
+static_assert(sizeof(AddressExchange) == 56);
 
 struct KernelRounding;
 

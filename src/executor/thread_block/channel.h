@@ -38,6 +38,39 @@ struct ChannelLayout {
   }
 };
 
+// Describes a buffer of this rank for peers.
+TUTTI_HOST_DEVICE inline BufferLocation location_of(const KernelCall& call, const std::byte* buffer,
+                                                    std::uint32_t window, std::uint32_t ranks) {
+  if (window == kNotShown) return {};
+  return {reinterpret_cast<std::uint64_t>(buffer) - call.exchange->windows[window * ranks + call.rank].base, window, 0};
+}
+
+// Finds the multicast addresses of the buffers that switches access. If there are none, the addresses of this rank
+// replace them, from which offsets are counted; see fold_of_buffers(). Not inlined, since few calls need it.
+TUTTI_HOST_DEVICE [[gnu::noinline]] inline void find_multicast(const KernelCall& call, Image& image,
+                                                               RankBuffers& buffers) {
+  const auto find = [&](std::byte*& buffer, std::uint32_t window) {
+    std::byte* begin = window < kMaxWindows ? call.exchange->multicast[window] : nullptr;
+    if (begin == nullptr) return store_relaxed(&image.uneven, 1U);
+    buffer = begin + location_of(call, buffer, window, image.ranks).offset;
+  };
+  buffers = call.self;
+  if (image.peer_input_bytes != 0) find(buffers.input, call.input_window);
+  if (image.peer_output_bytes != 0) find(buffers.output, call.output_window);
+}
+
+// Notes whether a peer's buffers that switches access are at other places of the windows than those of this rank. Not
+// inlined, like find_multicast().
+TUTTI_HOST_DEVICE [[gnu::noinline]] inline void compare_places(const KernelCall& call, Image& image,
+                                                               const AddressRecord& theirs) {
+  const auto differs = [&](const std::byte* buffer, std::uint32_t window, const BufferLocation& other) {
+    return other.window != window || other.offset != location_of(call, buffer, window, image.ranks).offset;
+  };
+  if ((image.peer_input_bytes != 0 && differs(call.self.input, call.input_window, theirs.input)) ||
+      (image.peer_output_bytes != 0 && differs(call.self.output, call.output_window, theirs.output)))
+    store_relaxed(&image.uneven, 1U);
+}
+
 template <typename ThreadBlock, typename Backend = ThreadBlockBackend<ThreadBlock>>
 class Channel {
  public:
@@ -158,13 +191,8 @@ class Channel {
                        image.straight_ll != 0};
   }
 
-  // Locations of buffers. location_of() describes a buffer of this rank for peers. find() locates a peer's buffer for
-  // this device, and returns false unless the `bytes` that the plan accesses lie within the window.
-  TUTTI_HOST_DEVICE BufferLocation location_of(const AddressExchange& exchange, const std::byte* buffer,
-                                               std::uint32_t window, std::uint32_t ranks) const {
-    if (window == kNotShown) return {};
-    return {number(buffer) - exchange.windows[window * ranks + call_.rank].base, window, 0};
-  }
+  // Locates a peer's buffer for this device. Returns false unless the `bytes` that the plan accesses lie within the
+  // window.
   TUTTI_HOST_DEVICE static bool find(const WindowPart* parts, const BufferLocation& buffer, std::uint32_t ranks,
                                      std::uint64_t bytes, std::byte*& found) {
     if (buffer.window >= kMaxWindows) return false;
@@ -195,8 +223,8 @@ class Channel {
     AddressRecord& own = exchange.records[call_.rank][record];
     const bool published = saved_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
     if (thread_block_.thread() == 0 && !published) {
-      own.input = location_of(exchange, call_.self.input, call_.input_window, image.ranks);
-      own.output = location_of(exchange, call_.self.output, call_.output_window, image.ranks);
+      own.input = location_of(call_, call_.self.input, call_.input_window, image.ranks);
+      own.output = location_of(call_, call_.self.output, call_.output_window, image.ranks);
       own.signature = call_.signature.word;
       store_release(&own.sequence, sequence);
     }
@@ -211,6 +239,7 @@ class Channel {
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
       if (peer == call_.rank) {  // Not awaited: a timeout report would name this rank itself.
         buffers = call_.self;
+        if (image.by_switches != 0) find_multicast(call_, image, at<RankBuffers>(layout.peers)[image.ranks]);
         continue;
       }
       progress = await_in(thread_block_, &image.stop, [&] {
@@ -220,7 +249,10 @@ class Channel {
                            find(parts, theirs.output, image.ranks, image.peer_output_bytes, buffers.output);
         return right ? Progress::done : Progress::mismatch;
       });
-      if (progress == Progress::done) continue;
+      if (progress == Progress::done) {
+        if (image.by_switches != 0) compare_places(call_, image, theirs);
+        continue;
+      }
       absent_ = peer;
       break;
     }
@@ -232,6 +264,7 @@ class Channel {
 
   TUTTI_HOST_DEVICE Progress run_plan(Image& image, const ChannelLayout& layout) {
     const bool straight = image.straight_stage_count > 0;
+    const bool in_buffers = image.by_switches != 0 && image.accesses_peers != 0;
     const Program program = {.steps = straight ? nullptr : at<Instruction>(image.steps),
                              .operands = at<Operand>(image.operands),
                              .rounds = straight ? nullptr : at<std::uint32_t>(image.rounds),
@@ -248,7 +281,10 @@ class Channel {
                                  .stage = at<std::byte>(layout.stages),
                                  .stage_bytes = image.stage_bytes,
                                  .stop = &image.stop,
-                                 .misaligned = at<std::uint32_t>(layout.misaligned)};
+                                 .misaligned = at<std::uint32_t>(layout.misaligned),
+                                 .peers = in_buffers ? image.launch.peers : nullptr,
+                                 .uneven = &image.uneven,
+                                 .ranks = image.ranks};
     Interpreter<Backend> interpreter(program, image.launch, Backend(thread_block_, memory, image, call_),
                                      memory.pointers);
     if (resumes_) interpreter.resume(saved_->cursor, saved_->more != 0);

@@ -172,7 +172,11 @@ TUTTI_HOST_DEVICE inline FoldTask simplest_equivalent(FoldTask task, const FoldO
 // Computes ((s0 op s1) op s2) ... for every target, as FoldFunction in cpu/fold.h. Dispatches on type and reduction,
 // once per step.
 TUTTI_HOST_DEVICE inline void thread_block_fold(FoldTask task, FoldOperands operands, ThreadGroup threads) {
-  if (operands.from_all || operands.to_all) return thread_block_switch(task, operands, threads);
+  if (operands.from_all || operands.to_all) {
+    const std::uint64_t bytes = operands.count * size_of(task.type);
+    return thread_block_switch(
+        task, {operands.sources[0], operands.targets[0], bytes, operands.from_all, operands.to_all}, threads);
+  }
   const FoldForm form = form_of(task.type, task.reduction);
   task.type = form.type;
   task.reduction = form.reduction;

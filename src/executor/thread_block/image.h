@@ -30,13 +30,16 @@ struct Image {
   // [lane]: for a lane that sends LL messages, one on which the same peer sends some, else kNoAnswer.
   std::uint32_t answers = 0;
   std::uint32_t accesses_scratch = 0;  // 1: accesses peers' scratch, one by one or by switches.
-  std::uint32_t by_switches = 0;       // 1: accesses scratch of all ranks at its multicast address.
+  std::uint32_t by_switches = 0;       // 1: accesses memory of all ranks at its multicast address.
+  // In a thread block's copy: nonzero if switches cannot access the buffers of this call.
+  std::uint32_t uneven = 0;
+  std::uint32_t reserved[3] = {};
   // Bytes of each peer's buffers up to the last unit that a step accesses.
   std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
   FoldTask task;  // In a thread block's copy: the task of the call, with its scalar.
   Launch launch;  // Without addresses.
 };
-static_assert(sizeof(Image) == 112 + sizeof(FoldTask) + sizeof(Launch) && sizeof(Image) % 16 == 0);
+static_assert(sizeof(Image) == 128 + sizeof(FoldTask) + sizeof(Launch) && sizeof(Image) % 16 == 0);
 
 inline constexpr std::uint32_t kNoAnswer = ~0U;
 

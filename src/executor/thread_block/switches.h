@@ -70,8 +70,17 @@ struct OwnMemory {
   }
 };
 
-// Accesses whole packs of the staging ring: its parts begin at multiples of a pack, and none shares its last pack with
-// another. Not inlined, like the folds.
+// A transfer. Exactly one address, or both, are multicast addresses. These are multiples of a pack, and whole packs are
+// accessed there: in the staging ring no part shares its last pack with another, and of buffers only whole packs are
+// transferred.
+struct SwitchTransfer {
+  const std::byte* from;
+  std::byte* to;
+  std::uint64_t bytes;
+  bool from_all, to_all;
+};
+
+// Not inlined, like the folds.
 template <typename From, typename To>
 TUTTI_HOST_DEVICE [[gnu::noinline]] void transfer_by_switches(From from, To to, std::uint64_t bytes,
                                                               ThreadGroup threads) {
@@ -95,38 +104,34 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void transfer_by_switches(From from, To to, 
 }
 
 template <typename T>
-TUTTI_HOST_DEVICE void sum_by_switches(const FoldOperands& operands, std::uint32_t divisor, ThreadGroup threads) {
-  const SumOfAllRanks<T> sums = {operands.sources[0], divisor};
-  const std::uint64_t bytes = operands.count * sizeof(T);
-  std::byte* to = operands.targets[0];
-  if (operands.to_all) return transfer_by_switches(sums, AllRanks{to}, bytes, threads);
-  transfer_by_switches(sums, OwnMemory<Bits<T>>{to}, bytes, threads);
+TUTTI_HOST_DEVICE void sum_by_switches(const SwitchTransfer& all, std::uint32_t divisor, ThreadGroup threads) {
+  const SumOfAllRanks<T> sums = {all.from, divisor};
+  if (all.to_all) return transfer_by_switches(sums, AllRanks{all.to}, all.bytes, threads);
+  transfer_by_switches(sums, OwnMemory<Bits<T>>{all.to}, all.bytes, threads);
 }
 
 template <typename Unit>
-TUTTI_HOST_DEVICE void store_by_switches(const FoldOperands& operands, std::uint64_t bytes, ThreadGroup threads) {
-  const OwnMemory<Unit> own = {const_cast<std::byte*>(operands.sources[0])};
-  transfer_by_switches(own, AllRanks{operands.targets[0]}, bytes, threads);
+TUTTI_HOST_DEVICE void store_by_switches(const SwitchTransfer& all, ThreadGroup threads) {
+  const OwnMemory<Unit> own = {const_cast<std::byte*>(all.from)};
+  transfer_by_switches(own, AllRanks{all.to}, all.bytes, threads);
 }
 
-// A step with one source and one target. Sums are for pairs of types and reductions that switches_add().
-TUTTI_HOST_DEVICE inline void thread_block_switch(const FoldTask& task, FoldOperands operands, ThreadGroup threads) {
-  if (!operands.from_all) {
-    const std::uint64_t bytes = operands.count * size_of(task.type);
-    const std::uint64_t bits = reinterpret_cast<std::uintptr_t>(operands.sources[0]) | bytes;
-    if (bits % 8 == 0) return store_by_switches<std::uint64_t>(operands, bytes, threads);
-    if (bits % 4 == 0) return store_by_switches<std::uint32_t>(operands, bytes, threads);
-    if (bits % 2 == 0) return store_by_switches<std::uint16_t>(operands, bytes, threads);
-    return store_by_switches<std::uint8_t>(operands, bytes, threads);
+// Sums are for pairs of types and reductions that switches_add().
+TUTTI_HOST_DEVICE inline void thread_block_switch(const FoldTask& task, const SwitchTransfer& all,
+                                                  ThreadGroup threads) {
+  if (!all.from_all) {
+    const std::uint64_t bits = reinterpret_cast<std::uintptr_t>(all.from) | all.bytes;
+    if (bits % 8 == 0) return store_by_switches<std::uint64_t>(all, threads);
+    if (bits % 4 == 0) return store_by_switches<std::uint32_t>(all, threads);
+    if (bits % 2 == 0) return store_by_switches<std::uint16_t>(all, threads);
+    return store_by_switches<std::uint8_t>(all, threads);
   }
-  const FoldForm form = form_of(task.type, task.reduction);
   const std::uint32_t divisor = task.reduction == Reduction::avg ? task.ranks : 1;
-  operands.count *= form.parts;
-  switch (form.type) {
-    case DataType::float16: return sum_by_switches<Float16>(operands, divisor, threads);
-    case DataType::bfloat16: return sum_by_switches<BFloat16>(operands, divisor, threads);
-    case DataType::float32: return sum_by_switches<float>(operands, divisor, threads);
-    case DataType::float64: return sum_by_switches<double>(operands, divisor, threads);
+  switch (form_of(task.type, task.reduction).type) {
+    case DataType::float16: return sum_by_switches<Float16>(all, divisor, threads);
+    case DataType::bfloat16: return sum_by_switches<BFloat16>(all, divisor, threads);
+    case DataType::float32: return sum_by_switches<float>(all, divisor, threads);
+    case DataType::float64: return sum_by_switches<double>(all, divisor, threads);
     default: return;
   }
 }
