@@ -67,6 +67,7 @@ class DeviceBackend final : public Backend {
   Rank ranks() const { return ranks_; }
   Device& device() const { return own_memory().device(); }
   const PeerSet& peers() const { return peers_; }
+  const DeviceWindows& windows() const { return windows_; }
   std::size_t device_bytes() const { return own_memory().bytes(); }  // Device memory allocated so far. Thread-safe.
 
   // ---- For enqueue.cc, which uses these functions in call order. ----

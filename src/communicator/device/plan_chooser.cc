@@ -180,6 +180,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
                .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
                .ring = peers_.ring(),
                .by_switches = by_switches,
+               .by_switches_mapped = by_switches && mapped && windows_.all_multicast(),
                .catalogue = catalogue(problem.collective),
                .machine = &machine_};
 }

@@ -7,6 +7,7 @@
 #include "src/base/log.h"
 #include "src/base/pages.h"
 #include "src/communicator/peers/gather.h"
+#include "src/communicator/peers/multicast.h"
 #include "src/communicator/planning/planning.h"
 
 namespace tutti {
@@ -38,15 +39,18 @@ Result<const AddressExchange*> DeviceWindows::make_exchange(const KernelReports&
   const std::size_t records_at = round_up(sizeof(AddressExchange), 16);
   const std::size_t counts_at = records_at + round_up(records.size() * sizeof(AddressRecord*), 16);
   const std::size_t rings_at = counts_at + kMaxChannels * sizeof(std::uint64_t);
-  const std::size_t windows_at = rings_at + round_up(rings.size() * sizeof(std::byte*), 16);
+  const std::size_t multicast_at = rings_at + round_up(rings.size() * sizeof(std::byte*), 16);
+  const std::size_t windows_at = multicast_at + kMaxWindows * sizeof(std::byte*);
   std::byte* memory = TUTTI_TRY(own.allocate(windows_at + std::size_t{kMaxWindows} * ranks * sizeof(WindowPart)));
   parts_ = reinterpret_cast<WindowPart*>(memory + windows_at);
+  multicast_ = reinterpret_cast<std::byte**>(memory + multicast_at);
   const AddressExchange exchange = {.records = reinterpret_cast<AddressRecord* const*>(memory + records_at),
                                     .counts = reinterpret_cast<std::uint64_t*>(memory + counts_at),
                                     .windows = parts_,
                                     .remote_accesses = reports.remote_accesses_on_device(control_.rank()),
                                     .failed = reports.failed_on_device(),
-                                    .scratch = reinterpret_cast<std::byte* const*>(memory + rings_at)};
+                                    .scratch = reinterpret_cast<std::byte* const*>(memory + rings_at),
+                                    .multicast = multicast_};
   TUTTI_CHECK_OK(own.device().upload(memory, std::as_bytes(std::span(&exchange, 1))));
   TUTTI_CHECK_OK(own.device().upload(memory + records_at, std::as_bytes(std::span(records))));
   TUTTI_CHECK_OK(own.device().upload(memory + rings_at, std::as_bytes(std::span(rings))));
@@ -116,11 +120,17 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
     TUTTI_CHECK_OK(await_all());  // Memory must not be freed while a peer has it open.
     return WindowHandle{0};
   }
+  Status bound = bind_multicast(own, infos, number);
+  if (!bound.ok()) {
+    close(number);
+    return bound;
+  }
   Window& window = windows_[number];
   window.handle = next_handle();
   window.memory = own.memory;
   window.bytes = own.bytes;
   ++count_;
+  multicast_count_ += window.multicast != nullptr ? 1 : 0;
   return window.handle;
 }
 
@@ -140,11 +150,43 @@ Status DeviceWindows::open(const std::vector<WindowInfo>& infos, const std::vect
   return device.upload(reinterpret_cast<std::byte*>(row), std::as_bytes(std::span(parts)));
 }
 
+// All ranks bind the whole allocation, so that a place in the window has the same offset on all.
+Status DeviceWindows::bind_multicast(const WindowBuffer& own, const std::vector<WindowInfo>& infos,
+                                     std::uint32_t number) {
+  if (peers_.multicast_ring() == nullptr) return {};
+  const DeviceShare& first = infos.front().share;
+  const bool alike = std::all_of(infos.begin(), infos.end(), [&](const WindowInfo& info) {
+    return info.share.by_file() && info.share.file_bytes == first.file_bytes && info.share.offset == first.offset;
+  });
+  if (!alike) {
+    if (control_.rank() == 0)
+      log(LogLevel::info,
+          "sums in a window do not use the switches between the GPUs: its memory is not at the same "
+          "place of equal allocations of tutti_mem_alloc_cuda on all ranks");
+    return {};
+  }
+  Device& device = peers_.own_memory().device();
+  std::vector<BoundMulticast> bound =
+      TUTTI_TRY(bind_to_multicast({{&control_, &device, own.memory}}, "sums in a window"));
+  if (bound.front().object == nullptr) return {};
+  windows_[number].multicast = std::move(bound.front().object);
+  return upload_multicast(bound.front().address, number);
+}
+
+Status DeviceWindows::upload_multicast(std::byte* address, std::uint32_t number) {
+  auto* entry = reinterpret_cast<std::byte*>(multicast_ + number);
+  return peers_.own_memory().device().upload(entry, std::as_bytes(std::span(&address, 1)));
+}
+
 Status DeviceWindows::deregister(WindowHandle handle) {
   const std::uint32_t number = number_of(handle);
   const std::vector<WindowPart> none(control_.ranks());
   auto* row = reinterpret_cast<std::byte*>(parts_ + std::size_t{number} * none.size());
   TUTTI_CHECK_OK(peers_.own_memory().device().upload(row, std::as_bytes(std::span(none))));
+  if (windows_[number].multicast != nullptr) {
+    TUTTI_CHECK_OK(upload_multicast(nullptr, number));
+    --multicast_count_;
+  }
   close(number);
   --count_;
   // Ranks of one process may be driven by one thread, which deregisters them one after the other.
@@ -155,13 +197,15 @@ Status DeviceWindows::deregister(WindowHandle handle) {
 Status DeviceWindows::await_all() { return PeerSet::await_all({&control_}); }
 
 void DeviceWindows::close(std::uint32_t number) {
-  for (std::byte* memory : windows_[number].opened) peers_.own_memory().device().close(memory);
-  windows_[number] = {};
+  Window& window = windows_[number];
+  for (std::byte* memory : window.opened) peers_.own_memory().device().close(memory);
+  if (window.multicast != nullptr) destroy_when_idle(std::move(window.multicast));
+  window = {};
 }
 
 void DeviceWindows::release_all() {
   for (std::uint32_t number = 1; number < windows_.size(); ++number) close(number);
-  count_ = 0;
+  count_ = multicast_count_ = 0;
 }
 
 std::uint32_t DeviceWindows::number_of(WindowHandle handle) const {

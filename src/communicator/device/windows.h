@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "src/communicator/control/board.h"
@@ -36,7 +37,7 @@ struct CallWindows {
 class DeviceWindows {
  public:
   // Both arguments must outlive this object.
-  DeviceWindows(Communicator& control, const PeerSet& peers) : control_(control), peers_(peers) {}
+  DeviceWindows(Communicator& control, const PeerSet& peers) : control_(control), peers_(peers), windows_(1) {}
 
   // Allocates the device memory in which thread blocks of different ranks exchange addresses, for plans that access
   // peers' memory, with the tables of staging rings and windows. Called once, before the first window. The memory lives
@@ -44,7 +45,8 @@ class DeviceWindows {
   Result<const AddressExchange*> make_exchange(const KernelReports& reports);
 
   // Collective: registers `own` as this rank's buffer of a new window. Returns 0 on all ranks if any rank cannot share
-  // its buffer, does not give the guarantee, or cannot access a peer's buffer.
+  // its buffer, does not give the guarantee, or cannot access a peer's buffer. If switches access the staging rings,
+  // and all buffers are at the same place of such allocations, they access the window, too.
   Result<WindowHandle> register_buffer(const WindowBuffer& own);
   bool contains(WindowHandle handle) const { return number_of(handle) != 0; }
   // Closes the peers' buffers of the window, which no later call of this rank may use. If each rank has its own
@@ -52,6 +54,10 @@ class DeviceWindows {
   Status deregister(WindowHandle handle);
   // Closes all windows. No call may follow.
   void release_all();
+
+  // True if switches add and multicast in all windows, so that it does not matter which windows other ranks use. The
+  // same on all ranks.
+  bool all_multicast() const { return count_ > 0 && multicast_count_ == count_; }
 
   // Returns the windows of a call's buffers. Returns no windows for calls with a root, because other ranks do not know
   // which buffers the root passes.
@@ -70,7 +76,8 @@ class DeviceWindows {
     WindowHandle handle = 0;  // 0: the number is free.
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
-    std::vector<std::byte*> opened;  // Buffers of other processes that this rank has open.
+    std::vector<std::byte*> opened;              // Buffers of other processes that this rank has open.
+    std::unique_ptr<DeviceMulticast> multicast;  // Null: switches do not access the window.
   };
   // Stores in `file` the file by which other processes open the buffer, if it has one.
   WindowInfo info_of(const WindowBuffer& own, File& file) const;
@@ -81,15 +88,19 @@ class DeviceWindows {
   // Opens the buffers of all ranks and uploads their addresses.
   Status open(const std::vector<WindowInfo>& infos, const std::vector<File>& files, std::uint32_t number);
   void close(std::uint32_t number);
+  // Collective: binds the buffers of all ranks to a multicast object, if that is possible.
+  Status bind_multicast(const WindowBuffer& own, const std::vector<WindowInfo>& infos, std::uint32_t number);
+  Status upload_multicast(std::byte* address, std::uint32_t number);
   Status await_all();
   // Returns the number of a window that contains the whole range; 0: there is none.
   std::uint32_t find(const std::byte* memory, std::size_t bytes) const;
 
   Communicator& control_;
   const PeerSet& peers_;
-  WindowPart* parts_ = nullptr;     // In device memory: for each window number, one entry per rank.
-  std::vector<Window> windows_{1};  // By number; number 0 is unused.
-  std::uint32_t count_ = 0;
+  WindowPart* parts_ = nullptr;      // In device memory: for each window number, one entry per rank.
+  std::byte** multicast_ = nullptr;  // In device memory: for each window number, the multicast address or null.
+  std::vector<Window> windows_;      // By number; number 0 is unused.
+  std::uint32_t count_ = 0, multicast_count_ = 0;
 };
 
 }  // namespace tutti

@@ -22,7 +22,8 @@ struct CallKey {
   std::uint64_t shape = 0;           // See own_shape_of().
   std::uint32_t agreement_hash = 0;  // See CommunicatorOptions.
   bool in_place = false;
-  bool in_windows = false;  // On devices: both buffers lie in windows.
+  bool in_windows = false;   // On devices: both buffers lie in windows.
+  bool by_switches = false;  // On devices: switches access all windows.
   bool operator==(const CallKey&) const = default;
 };
 
