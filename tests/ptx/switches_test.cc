@@ -4,48 +4,11 @@
 #include <algorithm>
 #include <mutex>
 
-#include "src/base/numeric.h"
 #include "tests/communicator/device/device_processes.h"
-#include "tests/ptx/thread_per_device.h"
+#include "tests/ptx/switch_calls.h"
 
 namespace tutti::test {
 namespace {
-
-// A call of a rank, with small integers as elements, whose sums are exact in all types.
-struct SwitchCall {
-  DataType type = DataType::float32;
-  Reduction reduction = Reduction::sum;
-  std::uint64_t count = 0;
-  bool by_nccl = false;  // NCCL_ALGO requests the algorithm.
-  Collective collective = Collective::all_reduce;
-  std::uint32_t skipped = 0;  // Elements of memory before each buffer, which then begins within a pack.
-};
-
-std::uint32_t term(Rank rank, std::uint64_t i) { return static_cast<std::uint32_t>((rank * 5 + i * 3 + i / 7) % 9); }
-
-void put(DataType type, std::byte* at, double value) {
-  const auto store = [&](auto bits) { std::memcpy(at, &bits, sizeof bits); };
-  switch (type) {
-    case DataType::float16:
-      return store(static_cast<std::uint16_t>(narrow<Float16, std::uint32_t>(static_cast<float>(value))));
-    case DataType::bfloat16:
-      return store(static_cast<std::uint16_t>(narrow<BFloat16, std::uint32_t>(static_cast<float>(value))));
-    case DataType::float64: return store(value);
-    case DataType::int32: return store(static_cast<std::int32_t>(value));
-    case DataType::uint8: return store(static_cast<std::uint8_t>(value));
-    default: return store(static_cast<float>(value));
-  }
-}
-
-// Element i of the output of a rank.
-double result(const SwitchCall& shape, const Problem& problem, Rank rank, std::uint64_t i) {
-  if (shape.collective == Collective::all_gather) return term(static_cast<Rank>(i / shape.count), i % shape.count);
-  if (shape.collective == Collective::broadcast) return term(problem.root, i);
-  const std::uint64_t first = shape.collective == Collective::reduce_scatter ? rank * shape.count : 0;
-  double sum = 0;
-  for (Rank each = 0; each < problem.ranks; ++each) sum += term(each, first + i);
-  return shape.reduction == Reduction::avg ? sum / problem.ranks : sum;
-}
 
 // Returns "right", or an error.
 std::string run_call(const Member& member, const SwitchCall& shape, const char* algorithm) {

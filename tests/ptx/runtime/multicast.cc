@@ -74,6 +74,13 @@ std::vector<std::byte*> replicas_of(const MulticastTable& table) {
   return begins;
 }
 
+// Called once per binding of the last device.
+bool last_device_fails() {
+  static std::atomic<std::uint32_t> bindings = 0;
+  const MulticastSupport support = node_options().multicast;
+  return support == MulticastSupport::last_fails || (bindings++ > 0 && support == MulticastSupport::last_binds_once);
+}
+
 }  // namespace
 
 PhysicalMemory::~PhysicalMemory() {
@@ -159,8 +166,7 @@ CUresult bind_memory(CUmemGenericAllocationHandle handle, std::size_t object_off
     MulticastTable& table = *object->table;
     if (static_cast<unsigned>(__builtin_popcount(table.added)) != table.devices) return cudaErrorNotReady;
     if ((table.added >> memory->device & 1) == 0) return cudaErrorInvalidDevice;
-    const bool fails = node_options().multicast == MulticastSupport::last_fails && memory->device + 1 == device_count();
-    if (fails) return cudaErrorMemoryAllocation;
+    if (memory->device + 1 == device_count() && last_device_fails()) return cudaErrorMemoryAllocation;
     std::uint64_t none = 0;
     return table.bound[static_cast<std::size_t>(memory->device)].compare_exchange_strong(none, number_of(memory->file))
                ? cudaSuccess

@@ -58,7 +58,7 @@ NodeOptions from(const Environment& environment) {
   options.memory_mib = number(environment, "TUTTI_PTX_MEMORY_MIB", options.memory_mib, options.memory_mib);
   options.capability = choice(environment, "TUTTI_PTX_CAPABILITY", {"80", "90"}, 1) == 1 ? 90 : 80;
   options.multicast = static_cast<MulticastSupport>(
-      choice(environment, "TUTTI_PTX_MULTICAST", {"all", "none", "but_last", "last_fails"}, 0));
+      choice(environment, "TUTTI_PTX_MULTICAST", {"all", "none", "but_last", "last_fails", "last_binds_once"}, 0));
   if (options.capability < 90) options.multicast = MulticastSupport::none;
   options.queues = number(environment, "CUDA_DEVICE_MAX_CONNECTIONS", options.queues, 32);
   options.loads_eagerly = environment.get("CUDA_MODULE_LOADING").value_or("LAZY") == "EAGER";

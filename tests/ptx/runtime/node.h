@@ -22,8 +22,9 @@ enum class AllocationWaits : std::uint8_t {
 enum class MulticastSupport : std::uint8_t {
   all,
   none,
-  but_last,    // All but the last device.
-  last_fails,  // All, but the last device cannot bind memory.
+  but_last,         // All but the last device.
+  last_fails,       // All, but the last device cannot bind memory.
+  last_binds_once,  // All, but the last device can bind memory only once in a process.
 };
 
 struct NodeOptions {

@@ -1,0 +1,260 @@
+// Windows that switches access: ranks on devices whose registered memory is bound to a multicast object, and ranks that
+// fall back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "tests/communicator/device/device_processes.h"
+#include "tests/ptx/switch_calls.h"
+
+namespace tutti::test {
+namespace {
+
+constexpr std::size_t kWindowBytes = 1 << 20;
+constexpr std::size_t kOutputAt = kWindowBytes / 2;  // Of calls that are not in place.
+
+// Memory of a rank, registered as a window from `begin` on.
+class WindowMemory {
+ public:
+  explicit WindowMemory(const Member& member, std::size_t begin = 0)
+      : own_(member.own), memory_(own_.rig().device().allocate_shared(kWindowBytes + begin).value() + begin) {
+    window_ = own_.backend(0).register_window({memory_, kWindowBytes, WindowGuarantee::symmetric}).value();
+    begin_ = memory_ - begin;
+  }
+  ~WindowMemory() { own_.rig().device().free(begin_); }
+  WindowMemory(const WindowMemory&) = delete;
+  WindowMemory& operator=(const WindowMemory&) = delete;
+
+  std::byte* at(std::size_t byte) const { return memory_ + byte; }
+  std::string withdraw() {
+    const Status status = own_.backend(0).deregister_window(window_);
+    return status.ok() && window_ != 0 ? "right" : "no window: " + status.message();
+  }
+  void write(const std::vector<std::byte>& bytes, std::size_t byte) const {
+    EXPECT_TRUE(own_.rig().device().upload(at(byte), bytes).ok());
+  }
+  std::vector<std::byte> read(std::size_t byte, std::size_t bytes) const {
+    auto* copied = own_.take<std::byte>(bytes);
+    EXPECT_TRUE(own_.rig().device().copy(copied, at(byte), bytes, own_.stream(0)).ok());
+    own_.synchronize();
+    return {copied, copied + bytes};
+  }
+
+ private:
+  DeviceRanks& own_;
+  std::byte* memory_;
+  std::byte* begin_;
+  WindowHandle window_ = 0;
+};
+
+// Where the buffers of a call begin in the window.
+struct Places {
+  std::size_t input = 0, output = kOutputAt;
+};
+
+constexpr std::byte kOther{0xa5};  // Content of memory beside outputs.
+
+// Runs a call in a window. Returns "right", or an error.
+std::string run_in(const WindowMemory& window, const Member& member, const SwitchCall& shape, const Places& places,
+                   const char* algorithm = "switch_mapped") {
+  const CallData data(shape, member.rank, member.ranks);
+  window.write(std::vector<std::byte>(kWindowBytes, kOther), 0);
+  window.write(data.input, places.input);
+  member.meet.arrive_and_wait();
+  Call call = call_of(shape.collective, shape.type, shape.count, window.at(places.input), window.at(places.output));
+  call.reduction = shape.reduction;
+  DeviceCall made = member.own.call(0, call);
+  made.options.algorithm = algorithm;
+  made.options.channels = shape.channels;
+  made.options.timeout_ms = 500'000;
+  made.options.update_agreement_hash();
+  const Status status = enqueue({&made, 1});
+  if (!status.ok()) return status.message();
+  member.own.synchronize();
+  std::vector<std::byte> wanted(kWindowBytes, kOther);
+  std::copy(data.input.begin(), data.input.end(), wanted.begin() + static_cast<std::ptrdiff_t>(places.input));
+  std::copy(data.output.begin(), data.output.end(), wanted.begin() + static_cast<std::ptrdiff_t>(places.output));
+  const std::vector<std::byte> found = window.read(0, kWindowBytes);
+  const auto differs = std::mismatch(found.begin(), found.end(), wanted.begin()).first - found.begin();
+  if (differs != static_cast<std::ptrdiff_t>(kWindowBytes))
+    return std::string("wrong ") + name(shape.type) + " of " + name(shape.collective) + ", " +
+           std::to_string(shape.count) + " from " + std::to_string(places.input) + " to " +
+           std::to_string(places.output) + ": byte " + std::to_string(differs);
+  const std::string ran = member.own[0].last_run().algorithm;
+  return *algorithm == 0 || ran == algorithm ? "right" : "ran " + ran;
+}
+
+bool adds(DeviceRanks& own) { return own.backend(0).windows().all_multicast(); }
+
+// Places of a call in place.
+Places in_place(const SwitchCall& shape, const Member& member, std::size_t begin) {
+  const std::size_t block = shape.count * size_of(shape.type) * member.rank;
+  if (shape.collective == Collective::all_gather) return {begin + block, begin};
+  if (shape.collective == Collective::reduce_scatter) return {begin, begin + block};
+  return {begin, begin};
+}
+
+// Begins of buffers within a pack, in place and not, with sizes that end within a pack, on one and several channels.
+TEST(SwitchedWindows, ServeAllTypesAndPlaces) {
+  std::vector<SwitchCall> calls;
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
+    for (const DataType type : {DataType::float16, DataType::bfloat16, DataType::float32, DataType::float64})
+      calls.push_back({.type = type, .count = 1003, .collective = collective, .channels = 2});
+    calls.push_back({.count = 1, .collective = collective});
+    calls.push_back({.count = 4096, .collective = collective});
+    // Without switches, except in an all-gather.
+    calls.push_back({.type = DataType::uint8, .count = 1001, .collective = collective});
+  }
+  calls.push_back({.type = DataType::bfloat16, .reduction = Reduction::avg, .count = 333});
+  calls.push_back({.type = DataType::float64, .reduction = Reduction::avg, .count = 333});
+  for (const Rank ranks : {4U, 8U}) {
+    const std::string report = run_ranks(ranks, "all", [&](const Member& member) -> std::string {
+      WindowMemory window(member);
+      if (!adds(member.own)) return "switches do not access the window";
+      for (const SwitchCall& call : calls) {
+        const std::size_t size = size_of(call.type);
+        for (const Places& places : {Places{}, Places{size, kOutputAt + size}, Places{3 * size, kOutputAt + size},
+                                     in_place(call, member, 0), in_place(call, member, 5 * size)}) {
+          const std::string result = run_in(window, member, call, places);
+          if (result != "right") return result;
+        }
+        if (ranks > 4 && &call - calls.data() > 3) break;
+      }
+      return window.withdraw();
+    });
+    EXPECT_EQ(report, "right");
+  }
+}
+
+// Ranks whose buffers are at other places of the window, or in other windows, access each other's memory instead.
+TEST(SwitchedWindows, ServeOtherPlacesOfOneRank_WithoutSwitches) {
+  const auto work = [](const Member& member) -> std::string {
+    WindowMemory first(member), second(member);
+    const SwitchCall shape = {.count = 1003, .channels = 2};
+    const bool other = member.rank == 1;
+    for (const Places& places : {Places{other ? 64U : 0, kOutputAt}, Places{0, kOutputAt + (other ? 4U : 0)}}) {
+      const std::string result = run_in(first, member, shape, places);
+      if (result != "right") return result;
+    }
+    return run_in(other ? second : first, member, shape, {});
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+}
+
+// One window that switches cannot access is enough that no call uses them: ranks may pass buffers in different windows.
+TEST(SwitchedWindows, AreNotUsed_WhileOneWindowHasNoMulticastObject) {
+  const auto work = [](const Member& member) -> std::string {
+    WindowMemory window(member);
+    if (!adds(member.own)) return "switches do not access the window";
+    {
+      WindowMemory other(member, member.rank == 1 ? 256 : 0);  // At another place of its allocation.
+      if (adds(member.own)) return "buffers at different places are bound";
+      for (const WindowMemory* each : {&window, &other}) {
+        const std::string result = run_in(*each, member, {.count = 1003}, {});
+        if (result != "right") return result;
+      }
+      const std::string withdrawn = other.withdraw();
+      if (withdrawn != "right") return withdrawn;
+    }
+    if (!adds(member.own)) return "the other window still counts";
+    return run_in(window, member, {.count = 1003}, {});
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+}
+
+TEST(SwitchedWindows, AreNotUsed_WhenOneRankCannotBind) {
+  const auto work = [](const Member& member) -> std::string {
+    if (member.own.backend(0).peers().multicast_ring() == nullptr) return "the staging rings are not bound";
+    WindowMemory window(member);
+    if (adds(member.own)) return "switches access the window";
+    const std::string result = run_in(window, member, {.count = 1003}, {});
+    return result == "right" ? window.withdraw() : result;
+  };
+  const std::string log = run_ranks(4, "last_binds_once", work);
+  const std::string sentence =
+      "right: sums in a window do not use the switches between the GPUs, because of rank 3: cuMulticastBindMem: ";
+  EXPECT_EQ(log.substr(0, sentence.size()), sentence);
+  EXPECT_EQ(log.find("do not use", sentence.size()), std::string::npos) << log;
+}
+
+// 1e8 + 1 - 1e8 is 0 in the order of ranks, and 1 in another one, which shows that the switches add.
+TEST(SwitchedWindows, AddInAnyOrder) {
+  constexpr std::uint64_t kCount = 2000;
+  const auto work = [](const Member& member) -> std::string {
+    WindowMemory window(member);
+    constexpr float kTerms[] = {1e8F, 1, -1e8F};
+    const std::vector<float> input(kCount, kTerms[member.rank]);
+    const auto bytes = std::as_bytes(std::span(input));
+    window.write({bytes.begin(), bytes.end()}, 0);
+    member.meet.arrive_and_wait();
+    DeviceCall call =
+        member.own.call(0, call_of(Collective::all_reduce, DataType::float32, kCount, window.at(0), window.at(0)));
+    call.options.algorithm = "switch_mapped";
+    call.options.update_agreement_hash();
+    const Status status = enqueue({&call, 1});
+    if (!status.ok()) return status.message();
+    member.own.synchronize();
+    const std::vector<std::byte> result = window.read(0, bytes.size());
+    const auto* sums = reinterpret_cast<const float*>(result.data());
+    const auto ones = std::count(sums, sums + kCount, 1.0F), zeros = std::count(sums, sums + kCount, 0.0F);
+    if (ones + zeros != kCount) return "wrong";
+    return ones > 0 ? "right" : "the order of ranks";
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+}
+
+// Rank 1 does not call. The others wait until it aborts, and then free their windows.
+TEST(SwitchedWindows, EndCalls_WhenARankAborts) {
+  std::atomic<int> called = 0;
+  const auto work = [&](const Member& member) -> std::string {
+    WindowMemory window(member);
+    member.meet.arrive_and_wait();
+    if (member.rank != 1) {
+      DeviceCall call =
+          member.own.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, window.at(0), window.at(0)));
+      call.options.algorithm = "switch_mapped";
+      call.options.timeout_ms = 500'000;
+      call.options.update_agreement_hash();
+      const Status status = enqueue({&call, 1});
+      if (!status.ok()) return status.message();
+      ++called;
+    }
+    while (called < 2) std::this_thread::yield();
+    if (member.rank == 1) member.own[0].abort();
+    member.own.synchronize();
+    (void)window.withdraw();
+    const std::string words = member.own[0].failure().message();
+    return words.find("rank 1 aborted") != std::string::npos || member.rank == 1 ? "right" : "failure: " + words;
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+}
+
+TEST(SwitchedWindows, AddBetweenProcesses) {
+  constexpr Rank kRanks = 4;
+  DeviceProcessGroup processes;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    const auto rig = [=] {
+      ::setenv("TUTTI_PTX_DEVICES", "4", 1);
+      cudaSetDevice(static_cast<int>(rank));
+      return cuda_rig();
+    };
+    processes.start(rig, rank, 1, kRanks, [](DeviceRanks& own, Rank first) -> std::string {
+      std::barrier<> alone(1);
+      const Member member = {own, first, kRanks, alone};
+      WindowMemory window(member, 4096);
+      if (!adds(own)) return "switches do not access the window";
+      for (const SwitchCall& call : {SwitchCall{.count = 3001}, SwitchCall{.type = DataType::bfloat16, .count = 77}}) {
+        for (const Places& places : {Places{}, Places{8, 8}}) {
+          const std::string result = run_in(window, member, call, places);
+          if (result != "right") return result;
+        }
+      }
+      return window.withdraw();
+    });
+  }
+  processes.expect_reports("right");
+}
+
+}  // namespace
+}  // namespace tutti::test
