@@ -186,6 +186,26 @@ TEST(Multicast, SumsInScratch_BesideCopies) {
   EXPECT_NEAR(run().time_us, copies_us, 0.03 * copies_us);
 }
 
+// A step loads the sum of a unit and stores it to all, without copies. The call begins as others in buffers of peers.
+TEST(Multicast, SumsInBuffers_WithoutCopies) {
+  constexpr Wanted kMapped = {Collective::all_reduce, "switch_mapped"};
+  constexpr double kBytes = 2.56e9;
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = switch_costs();
+  const auto run = [&] { return simulated(network, costs, kMapped, in_chunks(kBytes, kBytes), by_switches()); };
+  const Outcome by_links = run();
+  EXPECT_NEAR(by_links.data_bytes, 5 * kBytes, 1) << "(n + 1) / n per rank";
+  const double links_us = kBytes * 1.25 / 100 * 1e-3;
+  EXPECT_NEAR(by_links.time_us, links_us, 0.03 * links_us);
+  costs.multicast_base_us = 1000;
+  EXPECT_NEAR(run().time_us, by_links.time_us, 1e-6) << "NCCL's start is not Tutti's";
+  costs.mapped_us = 50;
+  EXPECT_NEAR(run().time_us, by_links.time_us + 50, 1e-6);
+  costs.channel_gbytes_per_s.fill(1);
+  const double unit_us = kBytes / 4 * 1e-3;
+  EXPECT_NEAR(run().time_us, unit_us, 0.03 * unit_us) << "a channel moves its unit once";
+}
+
 std::string refused(const Cluster& cluster, const Costs& costs, const Wanted& wanted) {
   const Network network = network_of(cluster);
   const Problem problem = problem_on(network, wanted.collective);

@@ -223,7 +223,7 @@ class Engine {
     const auto [in, out, mapped, sent] = ends_of(program_, step);
     const double whole = step.units * request_.unit_bytes / request_.parts;
     const double bytes = whole * request_.compressed_part;
-    if (by_switches(step) && !program_.in_scratch) return perform_by_switches(rank, step, chain, bytes * (in + out));
+    if (by_switches(step) && !program_.names_all) return perform_by_switches(rank, step, chain, bytes * (in + out));
     const std::uint32_t loads = step.gathered ? 1 : in, stores = step.spread ? 1 : out;
     if (mapped > 0) return perform_mapped(rank, step, chain, bytes * std::max(loads, stores));
     const double copied = bytes * std::max({in, out, 1U});

@@ -1,9 +1,22 @@
 // Multicast through NVSwitches: data that switches reduce or distribute crosses each link once.
 #include <algorithm>
 
+#include "src/plan/plan.h"
+#include "tools/simulator/program.h"
 #include "tools/simulator/simulated_lanes.h"
 
 namespace tutti::simulator {
+
+// The root has such steps if any rank has.
+bool names_all(const Algorithm& algorithm, const Problem& problem) {
+  const Plan plan = emit_plan(algorithm, problem, problem.root);
+  const auto is_all = [](const Operand& operand) { return operand.is_memory() && operand.peer == kAllRanks; };
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step step = plan.steps[i];
+    if (std::ranges::any_of(step.sources, is_all) || std::ranges::any_of(step.targets, is_all)) return true;
+  }
+  return false;
+}
 
 // Switches process data while it arrives, so a sum begins to leave the switch when its operands begin to leave their
 // ranks.

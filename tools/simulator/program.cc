@@ -361,8 +361,8 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
   TUTTI_CHECK_OK(merged ? compile_merged(algorithm, problem, across, program, compiler)
                         : compile_one_by_one(algorithm, problem, across, program, compiler));
   TUTTI_CHECK_OK(compiler.check());
-  program.in_scratch = limits.multicast && algorithm.shape(problem).scratch > 0;
-  if (program.in_scratch) program.longest = algorithm.shape(problem).scratch;
+  program.names_all = limits.multicast && names_all(algorithm, problem);
+  if (program.names_all && algorithm.shape(problem).scratch > 0) program.longest = algorithm.shape(problem).scratch;
   return program;
 }
 

@@ -85,12 +85,15 @@ struct Program {
   bool fused = false;
   bool sliceable = true;   // All data moves through lanes, so steps and messages can be divided into parts.
   bool multicast = false;  // ProgramLimits::multicast.
-  // Switches access scratch, copies to and from it are steps, and chunks are as long as the scratch of a channel.
-  // Otherwise steps by switches include the copies, as in NCCL.
-  bool in_scratch = false;
+  // The plan names memory of all ranks, which switches access. If that is scratch, copies to and from it are steps, and
+  // chunks are as long as the scratch of a channel. Otherwise steps by switches include copies, as in NCCL.
+  bool names_all = false;
 
   Rank classes() const { return symmetry.classes(); }
 };
+
+// Returns whether steps of the plans access memory of all ranks by one operand; see all().
+bool names_all(const Algorithm& algorithm, const Problem& problem);
 
 // Emits and compiles the plans of the representatives of all classes. Fails with `internal` if a rank sends other data
 // than its peer receives: the plan is wrong, or the symmetry does not hold. Fails with `unsupported` if there are too

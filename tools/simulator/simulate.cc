@@ -142,8 +142,8 @@ Result<Simulation> Simulation::make(const Network& network, const Costs& costs, 
   Simulation simulation(network, costs, problem, limits);
   ProgramLimits program_limits = limits.program;
   program_limits.joins_copies = costs.joins_copies;
-  const bool in_scratch = algorithm.shape(problem).scratch > 0;
-  if (limits.program.multicast && !in_scratch) simulation.costs_.base_us.fill(costs.multicast_base_us);
+  if (limits.program.multicast && !names_all(algorithm, problem))
+    simulation.costs_.base_us.fill(costs.multicast_base_us);
   else if (std::string_view(algorithm.name()).ends_with("_mapped"))
     for (double& base_us : simulation.costs_.base_us) base_us += costs.mapped_us;
   if (!limits.orders.empty()) {

@@ -91,7 +91,8 @@ Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, con
   const bool knows_hosts = requires_hosts(algorithm, problem.collective);
   const simulator::Network& network = knows_hosts ? networks_.own : networks_.spread;
   limits.orders = orders_of(network, rings_, algorithm.name());
-  limits.program.multicast = algorithm.name() == kSwitchStaged && switches_add();
+  const std::string_view name = algorithm.name();
+  limits.program.multicast = (name == kSwitchStaged || name == kSwitchMapped) && switches_add();
   return simulator::Simulation::make(network, costs_, algorithm, problem, limits);
 }
 
@@ -106,7 +107,7 @@ Query CallModel::query_of(const Problem& problem, double bytes) const {
   query.on_nvlinks = on_nvlinks();
   set_lanes(query);
   query.ring = ring();
-  query.by_switches = switches_add();
+  query.by_switches = query.by_switches_mapped = switches_add();
   return query;
 }
 

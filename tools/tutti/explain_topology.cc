@@ -56,6 +56,7 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   query.ring = model.ring();
   query.by_switches =
       model.switches_add() && config().nvls && !(config().deterministic && reduces(query.problem.collective));
+  query.by_switches_mapped = query.by_switches;
   query.network = model.spans_network();
   return KnownTopology{std::move(model), std::move(machine), std::move(links)};
 }
