@@ -20,6 +20,10 @@ constexpr std::uint64_t kMinStagedBytes = 640 * kKiB;
 constexpr std::uint64_t kMaxStagedBytes = 4096 * kKiB;
 // From kMinStagedBytes on, switch_staged is predicted to beat all others for so many ranks.
 constexpr Rank kMinSwitchRanks = 6;
+// switch_mapped is predicted to beat switch_staged from this size on. With fewer ranks it beats two_shot_mapped, which
+// follows two_shot_staged.
+constexpr std::uint64_t kMinSwitchMappedBytes = 8192 * kKiB;
+constexpr Rank kMinSwitchMappedRanks = 4;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 constexpr std::uint32_t kFullRingChannels = 24;
 // Positions of the staging ring from which three stages run with the earliest one first.
@@ -105,6 +109,14 @@ std::string_view on_ring(const Query& query) {
   return query.block_bytes <= kMaxStagedBytes || (few_lanes && !query.mapped) ? "two_shot_staged" : "";
 }
 
+// True if sums by switches in the buffers are predicted to be the fastest.
+bool prefers_switches_in_buffers(const Query& query) {
+  const Rank ranks = query.problem.ranks;
+  if (!query.mapped || !query.by_switches_mapped || !query.protocol.empty()) return false;
+  if (ranks < kMinSwitchMappedRanks || ranks > kFewRanks) return false;
+  return query.block_bytes >= (ranks < kMinSwitchRanks ? kMaxStagedBytes + 1 : kMinSwitchMappedBytes);
+}
+
 std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.compression != CompressionFormat::none)
@@ -112,6 +124,7 @@ std::string_view all_reduce(const Query& query) {
   if (query.network && ranks <= kFewRanks) return one_round_is_faster(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
+  if (prefers_switches_in_buffers(query)) return kSwitchMapped;
   const std::string_view staged = on_ring(query);
   if (!staged.empty()) return staged;
   return query.mapped && !prefers_ll(query, "two_shot") ? "two_shot_mapped" : "two_shot";

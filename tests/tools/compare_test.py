@@ -90,7 +90,7 @@ class Compare(unittest.TestCase):
         self.assertEqual(chosen[256 * MIB], ("switch_staged", "Simple", 48))
         self.assertEqual(compared("dgx-h100", "256K", "--mapped")[256 * KIB]["protocol"], "LL")
         mapped = compared("dgx-h100", "256M", "--mapped")[256 * MIB]
-        self.assertEqual((mapped["algorithm"], mapped["channels"]), ("switch_staged", 48))
+        self.assertEqual((mapped["algorithm"], mapped["channels"]), ("switch_mapped", 64))
         old = compared("dgx-a100", "256M")[256 * MIB]
         self.assertEqual((old["algorithm"], old["channels"]), ("two_shot", 24), "no multicast")
 

@@ -71,5 +71,57 @@ TEST(ChooseForGpus, ChoosesSwitches_WhereTheyArePredictedToBeFaster) {
   EXPECT_EQ(with([](Query& query) { query.compression = CompressionFormat::int8; }), "two_shot");
 }
 
+// Buffers in windows that switches access. The staging ring serves smaller sums, and ordinary buffers.
+TEST(ChooseForGpus, ChoosesSwitchesInBuffers_ForLargeSums) {
+  const auto with = [](Rank ranks, std::uint64_t bytes, auto change) {
+    Query query = query_on(Collective::all_reduce, bytes);
+    query.problem.ranks = ranks;
+    query.ring = {.channels = 24, .positions = 4};
+    query.on_nvlinks = query.by_switches = query.mapped = query.by_switches_mapped = true;
+    change(query);
+    return choose(query).value();
+  };
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const auto on = [&](Rank ranks, std::uint64_t bytes) { return with(ranks, bytes, [](Query&) {}).algorithm; };
+  for (const Rank ranks : {6U, 8U}) {
+    EXPECT_EQ(on(ranks, 8 * kMiB), kSwitchMapped);
+    EXPECT_EQ(on(ranks, 8 * kMiB - 1), kSwitchStaged);
+  }
+  for (const Rank ranks : {4U, 5U}) {
+    EXPECT_EQ(on(ranks, 4 * kMiB + 1), kSwitchMapped);
+    EXPECT_EQ(on(ranks, 4 * kMiB), "two_shot_staged");
+  }
+  EXPECT_EQ(on(3, 64 * kMiB), "two_shot_mapped");
+  EXPECT_EQ(on(9, 64 * kMiB), "two_shot_mapped");
+  const auto changed = [&](auto change) { return with(8, 64 * kMiB, change).algorithm; };
+  EXPECT_EQ(changed([](Query& query) { query.mapped = false; }), kSwitchStaged);
+  EXPECT_EQ(changed([](Query& query) { query.by_switches_mapped = false; }), kSwitchStaged);
+  EXPECT_EQ(changed([](Query& query) { query.compression = CompressionFormat::int8; }), "two_shot");
+  EXPECT_EQ(changed([](Query& query) { query.algorithm = "two_shot_mapped"; }), "two_shot_mapped");
+  const Choice choice = with(8, 64 * kMiB, [](Query&) {});
+  EXPECT_TRUE(choice.mapped && choice.by_switches && !choice.staged);
+  EXPECT_EQ(choice.protocol, Protocol::simple);
+}
+
+// A request where no switch serves the buffers runs the same plan with loads and stores.
+TEST(ChooseForGpus, RunsSwitchMapped_OnRequest) {
+  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {
+    const Algorithm& algorithm = *find(collective, kSwitchMapped);
+    Query query = query_on(collective, 1 << 10);
+    query.mapped = query.by_switches = true;
+    EXPECT_NE(ruled_out(query, algorithm, Protocol::simple), "") << "switches serve the staging ring only";
+    for (const bool served : {false, true}) {
+      query.by_switches_mapped = served;
+      query.algorithm = kSwitchMapped;
+      EXPECT_EQ(ruled_out(query, algorithm, Protocol::simple), "");
+      EXPECT_EQ(choose(query).value().by_switches, served);
+    }
+    query.algorithm = "";
+    EXPECT_EQ(ruled_out(query, algorithm, Protocol::simple), "");
+    query.mapped = false;
+    EXPECT_NE(ruled_out(query, algorithm, Protocol::simple), "");
+  }
+}
+
 }  // namespace
 }  // namespace tutti::test
