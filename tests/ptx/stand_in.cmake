@@ -20,6 +20,8 @@ tutti_test_again(ptx.switches_deterministic OF ptx.switches LABELS ptx nvls ARGU
                  ENVIRONMENT TUTTI_DETERMINISTIC=1 LD_LIBRARY_PATH=${nvml})
 tutti_test_again(ptx.switches_disabled OF ptx.switches LABELS ptx nvls ARGUMENTS --gtest_filter=*UnlessDisabled*
                  ENVIRONMENT NCCL_NVLS_ENABLE=0 LD_LIBRARY_PATH=${nvml})
+tutti_test_again(ptx.switched_windows_disabled OF ptx.switched_windows LABELS ptx nvls
+                 ARGUMENTS --gtest_filter=*UnlessDisabled* ENVIRONMENT NCCL_NVLS_ENABLE=0 LD_LIBRARY_PATH=${nvml})
 if(TUTTI_HAS_NCCL)
   tutti_test(runtime_exit_test.cc LINKS tutti_ptx_runtime_kernels tutti_nccl LABELS ptx)
   use_nccl_header(ptx_runtime_exit_test)

@@ -12,21 +12,22 @@ namespace tutti::test {
 namespace {
 
 constexpr std::size_t kWindowBytes = 1 << 20;
-constexpr std::size_t kOutputAt = kWindowBytes / 2;  // Of calls that are not in place.
+constexpr std::size_t kOutputAt = kWindowBytes / 2;  // For calls that are not in place.
 
 // Memory of a rank, registered as a window from `begin` on.
 class WindowMemory {
  public:
-  explicit WindowMemory(const Member& member, std::size_t begin = 0)
-      : own_(member.own), memory_(own_.rig().device().allocate_shared(kWindowBytes + begin).value() + begin) {
-    window_ = own_.backend(0).register_window({memory_, kWindowBytes, WindowGuarantee::symmetric}).value();
-    begin_ = memory_ - begin;
+  explicit WindowMemory(const Member& member, std::size_t begin = 0, std::size_t bytes = kWindowBytes)
+      : own_(member.own), bytes_(bytes), allocation_(own_.rig().device().allocate_shared(begin + bytes).value()) {
+    memory_ = allocation_ + begin;
+    window_ = own_.backend(0).register_window({memory_, bytes, WindowGuarantee::symmetric}).value();
   }
-  ~WindowMemory() { own_.rig().device().free(begin_); }
+  ~WindowMemory() { own_.rig().device().free(allocation_); }
   WindowMemory(const WindowMemory&) = delete;
   WindowMemory& operator=(const WindowMemory&) = delete;
 
   std::byte* at(std::size_t byte) const { return memory_ + byte; }
+  std::size_t bytes() const { return bytes_; }
   std::string withdraw() {
     const Status status = own_.backend(0).deregister_window(window_);
     return status.ok() && window_ != 0 ? "right" : "no window: " + status.message();
@@ -43,8 +44,9 @@ class WindowMemory {
 
  private:
   DeviceRanks& own_;
-  std::byte* memory_;
-  std::byte* begin_;
+  const std::size_t bytes_;
+  std::byte* const allocation_;
+  std::byte* memory_ = nullptr;
   WindowHandle window_ = 0;
 };
 
@@ -59,7 +61,7 @@ constexpr std::byte kOther{0xa5};  // Content of memory beside outputs.
 std::string run_in(const WindowMemory& window, const Member& member, const SwitchCall& shape, const Places& places,
                    const char* algorithm = "switch_mapped") {
   const CallData data(shape, member.rank, member.ranks);
-  window.write(std::vector<std::byte>(kWindowBytes, kOther), 0);
+  window.write(std::vector<std::byte>(window.bytes(), kOther), 0);
   window.write(data.input, places.input);
   member.meet.arrive_and_wait();
   Call call = call_of(shape.collective, shape.type, shape.count, window.at(places.input), window.at(places.output));
@@ -72,12 +74,12 @@ std::string run_in(const WindowMemory& window, const Member& member, const Switc
   const Status status = enqueue({&made, 1});
   if (!status.ok()) return status.message();
   member.own.synchronize();
-  std::vector<std::byte> wanted(kWindowBytes, kOther);
+  std::vector<std::byte> wanted(window.bytes(), kOther);
   std::copy(data.input.begin(), data.input.end(), wanted.begin() + static_cast<std::ptrdiff_t>(places.input));
   std::copy(data.output.begin(), data.output.end(), wanted.begin() + static_cast<std::ptrdiff_t>(places.output));
-  const std::vector<std::byte> found = window.read(0, kWindowBytes);
+  const std::vector<std::byte> found = window.read(0, window.bytes());
   const auto differs = std::mismatch(found.begin(), found.end(), wanted.begin()).first - found.begin();
-  if (differs != static_cast<std::ptrdiff_t>(kWindowBytes))
+  if (differs != static_cast<std::ptrdiff_t>(window.bytes()))
     return std::string("wrong ") + name(shape.type) + " of " + name(shape.collective) + ", " +
            std::to_string(shape.count) + " from " + std::to_string(places.input) + " to " +
            std::to_string(places.output) + ": byte " + std::to_string(differs);
@@ -148,7 +150,9 @@ TEST(SwitchedWindows, AreNotUsed_WhileOneWindowHasNoMulticastObject) {
     WindowMemory window(member);
     if (!adds(member.own)) return "switches do not access the window";
     {
-      WindowMemory other(member, member.rank == 1 ? 256 : 0);  // At another place of its allocation.
+      // At another place of an allocation of the same size.
+      const std::size_t begin = member.rank == 1 ? 256 : 0;
+      WindowMemory other(member, begin, kWindowBytes - begin);
       if (adds(member.own)) return "buffers at different places are bound";
       for (const WindowMemory* each : {&window, &other}) {
         const std::string result = run_in(*each, member, {.count = 1003}, {});
@@ -202,6 +206,23 @@ TEST(SwitchedWindows, AddInAnyOrder) {
     return ones > 0 ? "right" : "the order of ranks";
   };
   EXPECT_EQ(run_ranks(3, "all", work), "right");
+}
+
+// The tuner's choice for large sums of floats. ctest runs this test with NCCL_NVLS_ENABLE=0, too.
+TEST(SwitchedWindows, AreUsedByDefault_UnlessDisabled) {
+  constexpr std::uint64_t kCount = (4 << 20) / sizeof(float) + 2;
+  const auto work = [](const Member& member) -> std::string {
+    WindowMemory window(member, 0, 8 << 20);
+    if (adds(member.own) != config().nvls) return "wrong multicast object";
+    const std::string_view floats = config().nvls ? "switch_mapped" : "two_shot_mapped";
+    for (const auto& [type, ran] : {std::pair{DataType::float32, floats}, {DataType::int32, "two_shot_mapped"}}) {
+      const std::string result = run_in(window, member, {.type = type, .count = kCount}, {0, 0}, "");
+      if (result != "right") return result;
+      if (member.own[0].last_run().algorithm != ran) return "ran " + std::string(member.own[0].last_run().algorithm);
+    }
+    return window.withdraw();
+  };
+  EXPECT_EQ(run_ranks(4, "all", work), "right");
 }
 
 // Rank 1 does not call. The others wait until it aborts, and then free their windows.
