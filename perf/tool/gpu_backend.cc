@@ -1,4 +1,4 @@
-// GPU memory from cudaMalloc, and one stream per rank.
+// GPU memory, and one stream per rank.
 #include <cuda_runtime.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ int count_gpus() {
 
 class GpuBackend final : public MemoryBackend {
  public:
-  explicit GpuBackend(int rank) {
+  GpuBackend(int rank, GpuAllocator allocator) : allocator_(allocator) {
     // Ranks that share a GPU wait for each other in streams, which must not share a hardware queue. No kernel may be
     // loaded meanwhile. CUDA reads both variables when it starts.
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
@@ -49,14 +49,16 @@ class GpuBackend final : public MemoryBackend {
   void* allocate(std::size_t bytes) override {
     select();
     void* memory = nullptr;
-    if (cudaMalloc(&memory, bytes) != cudaSuccess)
-      fail("no memory for a buffer of %zu bytes on device %d: give a smaller --maxbytes", bytes, device_);
+    const bool allocated = allocator_ == GpuAllocator::tutti ? tutti_mem_alloc_cuda(&memory, bytes) == tutti_ok
+                                                             : cudaMalloc(&memory, bytes) == cudaSuccess;
+    if (!allocated) fail("no memory for a buffer of %zu bytes on device %d: give a smaller --maxbytes", bytes, device_);
     check(cudaMemsetAsync(memory, 0, bytes, stream_), "cudaMemsetAsync");
     synchronize();
     return memory;
   }
   void free(void* memory) override {
     select();
+    if (allocator_ == GpuAllocator::tutti) return require(tutti_mem_free(memory), "tutti_mem_free");
     check(cudaFree(memory), "cudaFree");
   }
 
@@ -89,6 +91,7 @@ class GpuBackend final : public MemoryBackend {
  private:
   void select() const { check(cudaSetDevice(device_), "cudaSetDevice"); }
 
+  const GpuAllocator allocator_;
   int device_ = 0;
   cudaStream_t stream_ = nullptr;
   std::unique_ptr<GpuPattern> pattern_;
@@ -120,7 +123,9 @@ void order(cudaStream_t before, cudaStream_t after) {
 
 }  // namespace
 
-std::unique_ptr<MemoryBackend> gpu_backend(int rank) { return std::make_unique<GpuBackend>(rank); }
+std::unique_ptr<MemoryBackend> gpu_backend(int rank, GpuAllocator allocator) {
+  return std::make_unique<GpuBackend>(rank, allocator);
+}
 
 // Captures one graph for all ranks of the thread: their streams fork from the first stream and join it again.
 std::unique_ptr<Replay> capture(const std::vector<MemoryBackend*>& backends, const std::function<void()>& calls) {

@@ -46,9 +46,11 @@ class Replay {
 
 std::unique_ptr<MemoryBackend> host_backend(Memory memory);
 
+enum class GpuAllocator { cuda, tutti };  // cudaMalloc, or tutti_mem_alloc_cuda.
+
 // Returns a backend on the GPU of this rank. Ranks use the GPUs of the process round-robin. Ends the program with a
 // message if there is no GPU, or the build does not support GPUs. CMake selects the source file.
-std::unique_ptr<MemoryBackend> gpu_backend(int rank);
+std::unique_ptr<MemoryBackend> gpu_backend(int rank, GpuAllocator allocator);
 
 // Captures the work that `calls` enqueues in the streams of these GPUs' backends. The graph is launched in the stream
 // of the first one.

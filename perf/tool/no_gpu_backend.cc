@@ -4,7 +4,7 @@
 
 namespace perf {
 
-std::unique_ptr<MemoryBackend> gpu_backend(int) {
+std::unique_ptr<MemoryBackend> gpu_backend(int, GpuAllocator) {
   fail("--memory cuda: this build has no CUDA: build with the preset cuda, on a machine with the CUDA toolkit");
 }
 

@@ -37,7 +37,8 @@ constexpr OptionRow kTable[] = {
     {"cudagraph", 'G', "N", kTests,
      "On GPUs: capture all iterations in a CUDA graph and replay it N times. Default 0."},
     {"local_register", 'R', "0-2", kTests,
-     "On GPUs, 1 or 2: register buffers as windows, which other ranks access directly. Default 0."},
+     "On GPUs, 1 or 2: register buffers as windows, which other ranks access directly. They are allocated by "
+     "tutti_mem_alloc_cuda instead of cudaMalloc. Default 0."},
     {"output_file", 'J', "FILE", kTests, "Also write the results to FILE, in JSON."},
     {"ranks", kRanks, "N", kTutti,
      "Processes to start on this host, each with a rank or those of -t and -g. Default 2; 1 with -t, -g or --memory "

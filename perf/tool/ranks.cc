@@ -23,7 +23,8 @@ Ranks on_host(const Collective& collective, const Options& options, tutti_comm t
 
 std::unique_ptr<Rank> on_gpu(const Collective& collective, const Options& options, const tutti_unique_id& id,
                              const Position& at) {
-  std::unique_ptr<MemoryBackend> backend = gpu_backend(at.rank);
+  std::unique_ptr<MemoryBackend> backend =
+      gpu_backend(at.rank, options.windows ? GpuAllocator::tutti : GpuAllocator::cuda);
   const std::string memory = backend->memory();
   CommOptions made(options);
   made.force(options);

@@ -53,7 +53,7 @@ void order(DeviceStream before, DeviceStream after) {
 
 }  // namespace
 
-std::unique_ptr<MemoryBackend> gpu_backend(int) { return std::make_unique<EmulatorBackend>(); }
+std::unique_ptr<MemoryBackend> gpu_backend(int, GpuAllocator) { return std::make_unique<EmulatorBackend>(); }
 
 std::unique_ptr<Replay> capture(const std::vector<MemoryBackend*>& backends, const std::function<void()>& calls) {
   const DeviceStream first = stream_of(backends.front());
