@@ -90,6 +90,11 @@ class Carrier {
   virtual bool defers_messages() const { return false; }
   // True if the other end has received everything. Unacknowledged data are lost when the carrier is destroyed.
   virtual bool acknowledged() const { return true; }
+  // Announces that this end puts nothing more. Call it between calls of advance(), until it returns true: then the
+  // carrier may be destroyed.
+  virtual bool finish() { return acknowledged(); }
+  // True until the other end has announced that it puts nothing more, if it is able to.
+  virtual bool expects_messages() const { return false; }
 
   // Descriptor that becomes readable when advance() has work, provided that arm() returned true.
   virtual int descriptor() const = 0;

@@ -136,6 +136,15 @@ Status TcpConnection::advance_carrier() {
   return {};
 }
 
+// Delivers what the other end has put before it left or died.
+Status TcpConnection::finish_carrier() {
+  const Deadline deadline = Deadline::after_ms(kWordsWaitMs);
+  do {
+    TUTTI_CHECK_OK(carrier_->advance(*this));
+  } while ((carrier_->defers_messages() || carrier_->expects_messages()) && !deadline.passed());
+  return {};
+}
+
 Status TcpConnection::arrived(const MessageHead& head) {
   carried_ = true;
   HalfLane* half = TUTTI_TRY(lanes_.find_reading(head.lane));

@@ -266,7 +266,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
 void TcpConnection::mark_lost(const std::string& why) {
   if (lost()) return;
   // The carrier may have received the last messages that a call needs.
-  if (data_path_ == DataPath::carrier && !std::exchange(losing_, true)) (void)advance_carrier().ok();
+  if (data_path_ == DataPath::carrier && !std::exchange(losing_, true)) (void)finish_carrier().ok();
   reason_ = why;
   lost_.store(true, std::memory_order_release);
   (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Notifies the other end, which sees the end of the stream.
@@ -340,8 +340,8 @@ bool TcpConnection::finish_some() {
   while (!lost() && receive_some()) {
   }
   if (lost()) return true;
-  const bool carried = data_path_ != DataPath::carrier || carrier_->acknowledged();
   const bool sent = unsent_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
+  const bool carried = data_path_ != DataPath::carrier || (sent && carrier_->finish());
   if (!stopped_ && carried && sent) {
     stopped_ = true;
     if (::shutdown(stream_.socket().get(), SHUT_WR) != 0) return true;

@@ -160,6 +160,7 @@ class TcpConnection : private CarrierEvents {
   Status move_by_carrier();
   std::string advised(const std::string& why) const;
   Status advance_carrier();
+  Status finish_carrier();
   Status arrived(const MessageHead& head) override;
   Status credited(std::uint32_t lane, std::uint64_t taken) override;
   void left(std::uint32_t lane, std::uint64_t messages) override;
