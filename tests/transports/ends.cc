@@ -9,6 +9,7 @@
 #include "tests/base/share_cpu.h"
 #include "tests/transports/loopback.h"
 #include "tests/transports/memory_carrier.h"
+#include "transports/net_plugin.h"
 #include "transports/shm/shm_transport.h"
 #include "transports/ucx.h"
 #include "transports/verbs.h"
@@ -50,6 +51,8 @@ const std::vector<Tested>& connections_tested() {
       {"sealed_tcp", no_carrier, true},
       {"memory", memory_carrier},
       {"ucx", open_ucx},
+      {"net_plugin_v8", [] { return open_net_plugin({.plugins = NET_STAND_IN_V8}); }},
+      {"net_plugin_v12", [] { return open_net_plugin({.plugins = NET_STAND_IN_V12}); }},
       {"verbs", [] { return open_verbs(VerbsOptions::from(config())); }},
   };
   return all;
