@@ -97,7 +97,7 @@ typedef struct {
   const char* algorithm; /* Such as "ring". Null: TUTTI_ALGORITHM, or the tuner's choice. */
   const char* protocol; /* "LL" (small messages), "LL128" (medium ones, GPUs only) or "Simple" (large ones), in upper or
                            lower case. Null: TUTTI_PROTOCOL, or the tuner's choice. */
-  const char* transport; /* "shm" (one host only), "tcp", "verbs" (RDMA), "ucx"; shm within a host: "shm+tcp" etc.
+  const char* transport; /* "shm" (one host), "tcp", "verbs" (RDMA), "ucx", "net_plugin"; with shm: "shm+tcp" etc.
                             Only at creation. Null: TUTTI_TRANSPORT, or shm+verbs if all have it, else shm+tcp. */
   uint32_t channels;     /* Number of channels; at most 1 in host memory. 0: TUTTI_CHANNELS, or the tuner's choice. */
   uint32_t min_channels; /* Bounds of the tuner's choice on GPUs, where a channel is a thread block. 0: none. */

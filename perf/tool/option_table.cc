@@ -50,7 +50,7 @@ constexpr OptionRow kTable[] = {
     {"protocol", kProtocol, "NAME", kTutti,
      "Force a protocol: LL, Simple or, on GPUs, LL128. Default: chosen per size."},
     {"transport", kTransport, "NAME", kTutti,
-     "Force a transport: shm, tcp, verbs or ucx. Default: shm within a host, verbs or tcp between hosts."},
+     "Force a transport: shm, tcp, verbs, ucx or net_plugin. Default: shm within a host, verbs or tcp between hosts."},
     {"compress", kCompress, "NAME", kTutti,
      "Compression of float messages: raw (none), bf16, fp16, int8, int8_b32, int6, int4, fp8_e4m3, fp8_e5m2 or mxfp8. "
      "Default raw."},

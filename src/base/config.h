@@ -68,6 +68,7 @@ struct Config {
   bool algorithm_is_from_nccl = false;  // `algorithm` comes from NCCL_ALGO: ignored where it is not supported.
   bool protocol_is_from_nccl = false;
   std::string transport;
+  std::string net_plugin;            // Network plugins of NCCL; see transports/net_plugin.h.
   bool encrypt = false;              // Encrypt TCP traffic between hosts.
   bool check_tcp = false;            // Authenticate TCP traffic without encrypting it.
   std::vector<std::string> refused;  // Errors of TUTTI_ variables. If there are any, communicators are not created.

@@ -120,6 +120,12 @@ std::vector<std::string> notes_on_nccl_variables(const Environment& environment,
     notes.push_back(std::string(kSubsystems) + "=" + *subsystems +
                     " has no effect: log lines have no subsystems; TUTTI_LOG or NCCL_DEBUG sets the level");
   }
+  const std::string plugin = environment.get("NCCL_NET_PLUGIN").value_or("");
+  if (!plugin.empty() && lower(plugin) != "none" &&
+      !environment.get("TUTTI_TRANSPORT").value_or("").ends_with("net_plugin")) {
+    notes.push_back("NCCL_NET_PLUGIN=" + plugin +
+                    " has an effect only with the transport net_plugin, as in TUTTI_TRANSPORT=shm+net_plugin");
+  }
   std::string ignored;
   for (const auto& [name, value] : environment.variables()) {
     if (!name.starts_with("NCCL_") || value.empty() || name == kSubsystems) continue;

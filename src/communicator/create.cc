@@ -49,10 +49,22 @@ struct Chosen {
   std::string instead;  // See CarrierOptions.
 };
 
+std::uint64_t number_of(const UniqueId& id) {
+  std::uint64_t number = 0;
+  std::memcpy(&number, id.communicator.data(), sizeof number);
+  return number;
+}
+
+CarrierUser user_of(const Bootstrap& bootstrap, const UniqueId& id) {
+  CarrierUser user = {.communicator = number_of(id)};
+  for (Rank peer = 0; peer < bootstrap.rank(); ++peer) user.index_on_host += bootstrap.on_same_host(peer) ? 1 : 0;
+  return user;
+}
+
 Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection protection, const Bootstrap& bootstrap,
-                               NetworkChoice& network_choice) {
+                               const UniqueId& id, NetworkChoice& network_choice) {
   if (!options.transport.empty()) {
-    std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport));
+    std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport, user_of(bootstrap, id)));
     if (carriers != nullptr && protection != Protection::none) return protection_unsupported(options.transport);
     return Chosen{std::move(carriers), ""};
   }
@@ -117,7 +129,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
     if (!location.ok()) return std::move(location).status();
     if (!hosts.ok()) return std::move(hosts).status();
     TUTTI_CHECK_OK(check_reach(*bootstrap, options));
-    return chosen_carriers(options, protection, *bootstrap, network_choice);
+    return chosen_carriers(options, protection, *bootstrap, id, network_choice);
   };
   Result<Chosen> chosen = caught(choose_carriers);
   TUTTI_CHECK_OK(bootstrap->agree(chosen.ok() ? Status() : std::move(chosen).status(), watch));
@@ -137,9 +149,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
     if (connected) Contact::close_all(std::move(contacts).value());
     return all;
   }
-  std::uint64_t number = 0;
-  std::memcpy(&number, id.communicator.data(), sizeof number);
-  hosts.value().set_id(number, secret.value());
+  hosts.value().set_id(number_of(id), secret.value());
   Mesh mesh(rank, std::move(contacts).value(), std::move(hosts).value());
   Result<Board> shared = caught([&] { return share_board(mesh, rank, ranks, watch); });
   const bool made = shared.ok();

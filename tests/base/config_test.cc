@@ -215,6 +215,12 @@ TEST(Config, NotesNcclsVariables_WhenTheyHaveNoEffect) {
                               "variables of NCCL that have no effect in Tutti: NCCL_BUFFSIZE, NCCL_NTHREADS"}));
   EXPECT_EQ(read({{"NCCL_NET", "AWS Libfabric"}}).notes,
             std::vector<std::string>{"variables of NCCL that have no effect in Tutti: NCCL_NET"});
+  EXPECT_EQ(read({{"NCCL_NET_PLUGIN", "ofi"}}).notes,
+            std::vector<std::string>{"NCCL_NET_PLUGIN=ofi has an effect only with the transport net_plugin, as in "
+                                     "TUTTI_TRANSPORT=shm+net_plugin"});
+  for (const char* transport : {"net_plugin", "shm+net_plugin"})
+    EXPECT_TRUE(read({{"NCCL_NET_PLUGIN", "ofi"}, {"TUTTI_TRANSPORT", transport}}).notes.empty());
+  EXPECT_TRUE(read({{"NCCL_NET_PLUGIN", "None"}}).notes.empty());
 }
 
 TEST(Config, SuggestsNoName_WhenNoneIsSimilar) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "src/base/config.h"
+#include "transports/net_plugin.h"
 #include "transports/ucx.h"
 #include "transports/verbs.h"
 
@@ -13,15 +14,34 @@ namespace {
 
 struct CarrierKind {
   const char* name;
-  Result<std::unique_ptr<CarrierSource>> (*open)();
+  Result<std::unique_ptr<CarrierSource>> (*open)(const CarrierUser& user);
   Result<std::string> (*describe)();
   Result<std::vector<RegionAccess>> (*describe_region_access)(const DeviceRegion& region);
 };
 
-Result<std::unique_ptr<CarrierSource>> open_rdma() { return open_verbs(VerbsOptions::from(config())); }
+Result<std::unique_ptr<CarrierSource>> open_ucx_for(const CarrierUser&) { return open_ucx(); }
+
+Result<std::unique_ptr<CarrierSource>> open_rdma(const CarrierUser&) {
+  return open_verbs(VerbsOptions::from(config()));
+}
 Result<std::string> describe_rdma() { return describe_verbs(VerbsOptions::from(config())); }
 Result<std::vector<RegionAccess>> describe_region_access_by_rdma(const DeviceRegion& region) {
   return describe_region_access_by_verbs(VerbsOptions::from(config()), region);
+}
+
+NetPluginOptions net_plugin_options(const CarrierUser& user) {
+  return {.plugins = config().net_plugin, .communicator = user.communicator, .first_device = user.index_on_host};
+}
+Result<std::unique_ptr<CarrierSource>> open_plugin(const CarrierUser& user) {
+  return open_net_plugin(net_plugin_options(user));
+}
+// Loads no plugin that the user has not named.
+Result<std::string> describe_plugin() {
+  if (config().net_plugin.empty()) return unsupported("no network plugin is named: set TUTTI_NET_PLUGIN");
+  return describe_net_plugin(net_plugin_options({}));
+}
+Result<std::vector<RegionAccess>> describe_region_access_by_plugin(const DeviceRegion&) {
+  return std::vector<RegionAccess>();
 }
 
 // Returns the options for RDMA that was not requested by name; fails if RDMA is disabled.
@@ -36,8 +56,9 @@ constexpr std::string_view kWithShm = "shm+";  // Shared memory within a host, a
 
 // One line per transport.
 constexpr std::array kKinds = {
-    CarrierKind{"ucx", open_ucx, describe_ucx, describe_region_access_by_ucx},
+    CarrierKind{"ucx", open_ucx_for, describe_ucx, describe_region_access_by_ucx},
     CarrierKind{"verbs", open_rdma, describe_rdma, describe_region_access_by_rdma},
+    CarrierKind{"net_plugin", open_plugin, describe_plugin, describe_region_access_by_plugin},
 };
 
 }  // namespace
@@ -55,9 +76,9 @@ std::string network_of(const std::string& transport) {
   return transport.starts_with(kWithShm) ? transport.substr(kWithShm.size()) : transport;
 }
 
-Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport) {
+Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport, const CarrierUser& user) {
   for (const CarrierKind& kind : kKinds) {
-    if (network_of(transport) == kind.name) return kind.open();
+    if (network_of(transport) == kind.name) return kind.open(user);
   }
   return std::unique_ptr<CarrierSource>();
 }

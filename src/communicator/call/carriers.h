@@ -1,6 +1,7 @@
 // List of the transports, other than TCP, that carry messages between hosts.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -17,9 +18,15 @@ std::vector<std::string> transport_names();
 // Returns the transport between hosts: for "shm+tcp" "tcp", and other names unchanged.
 std::string network_of(const std::string& transport);
 
+// The rank that uses a transport, for transports that need to know it.
+struct CarrierUser {
+  std::uint64_t communicator = 0;   // Number of the communicator, the same on all ranks.
+  std::uint32_t index_on_host = 0;  // Position of the rank among those of its host.
+};
+
 // Opens the transport between hosts of this name. Returns null for "shm" and "tcp". Fails if this machine lacks what it
 // needs.
-Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport);
+Result<std::unique_ptr<CarrierSource>> open_carriers(const std::string& transport, const CarrierUser& user = {});
 // Returns the error for a transport that supports neither TUTTI_ENCRYPT nor TUTTI_CHECK.
 Status protection_unsupported(const std::string& transport);
 
