@@ -196,6 +196,15 @@ TEST(NetPlugin, MakesNoConnection_WithoutLanes) {
   EXPECT_TRUE(idle.drained(0) && idle.drained(1));
 }
 
+// Listening connections are closed, and each direction has one connection and one registration at each end.
+TEST(NetPlugin, NeedsTwoConnectionsPerEnd) {
+  const NetStandIn& plugin = stand_in(kNewest);
+  const int before = plugin.live();
+  Connected connected;
+  EXPECT_TRUE(connected.stream(20));
+  EXPECT_EQ(plugin.live(), before + 1 + 2 * 4);
+}
+
 struct Failure {
   const char* function;
   int calls;  // Number of calls that both ends make when a stream begins.
@@ -264,6 +273,7 @@ TEST(NetPlugin, LeavesWhilePluginStalls) {
 // An end leaves right after its last message. The other end receives all messages, although it did not read before, and
 // both close connections without pending requests.
 TEST(NetPlugin, DeliversLastMessages_WhenPeerLeaves) {
+  const int unclean = stand_in(kNewest).closed_with_requests();
   for (int repetition = 0; repetition < 20; ++repetition) {
     Connected connected;
     ASSERT_TRUE(connected.stream(4));
@@ -280,6 +290,7 @@ TEST(NetPlugin, DeliversLastMessages_WhenPeerLeaves) {
     EXPECT_EQ(connected.in.next, last);
     EXPECT_TRUE(contains(connected.ends->why(), "the other end closed it")) << connected.ends->why();
   }
+  EXPECT_LT(stand_in(kNewest).closed_with_requests() - unclean, 20) << "the ends did not complete their receives";
 }
 
 // The peer dies without a goodbye: TCP reports it, and the end does not wait for the plugin.

@@ -28,7 +28,7 @@ Faults& faults() {
   static Faults& all = *new Faults;
   return all;
 }
-std::atomic<int> live = 0, inits = 0, last_device = -1;
+std::atomic<int> unclean = 0, live = 0, inits = 0, last_device = -1;
 std::atomic<std::uint64_t> communicator = 0;
 std::atomic<int> max_connections = 1000, memory_types = kHostMemory;
 std::atomic<long> max_message_bytes = 1 << 30;
@@ -204,6 +204,7 @@ Code close_connection(void* memory) {
   std::unique_ptr<Connection> connection(static_cast<Connection*>(memory));
   ::close(connection->socket);
   --live;
+  if (!connection->requests.empty()) ++unclean;
   return fault(connection->sends ? "closeSend" : "closeRecv");
 }
 Code close_listening(void* memory) {
@@ -327,6 +328,7 @@ tutti::test::NetStandIn tutti_stand_in = {.fail = fail,
                                           .stall = stall,
                                           .set_devices = set_devices,
                                           .live = [] { return live.load(); },
+                                          .closed_with_requests = [] { return unclean.load(); },
                                           .initialized = [] { return inits.load(); },
                                           .last_communicator = [] { return communicator.load(); },
                                           .used_device = [] { return last_device.load(); }};

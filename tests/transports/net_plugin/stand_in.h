@@ -13,6 +13,7 @@ struct NetStandIn {
   void (*set_devices)(int max_connections, int memory_types, long max_message_bytes);
   // Number of objects that were created and not released: contexts, connections, registrations.
   int (*live)();
+  int (*closed_with_requests)();         // Number of connections that were closed with pending requests.
   int (*initialized)();                  // Number of calls of init.
   std::uint64_t (*last_communicator)();  // Number of the communicator of the last init.
   int (*used_device)();                  // Device of the last call of listen.
