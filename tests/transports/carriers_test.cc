@@ -118,6 +118,22 @@ TEST_F(FaultyCarrier, DeliversLastNote_AfterFailure) {
   EXPECT_EQ(ends->ends[1]->take(0), message_of(1, 20));
 }
 
+// The other end's last message is still on the way when its TCP connection has ended.
+TEST_F(FaultyCarrier, DeliversLastMessage_AfterEndOfTcp) {
+  start({Fault::none, Fault::late});
+  for (int iteration = 0; iteration < 20; ++iteration) {  // The carrier is connected, and the lane has landed.
+    ends->advance(0);
+    ends->advance(1);
+  }
+  post(out, message_of(0, 10));
+  ends->advance(0);
+  TcpConnection* const leaver = ends->ends[0].get();
+  TcpConnection::finish({&leaver, 1});
+  ends->until([&] { return ends->ends[1]->lost(); });
+  ASSERT_TRUE(simple_arrived(in));
+  EXPECT_TRUE(next_is(in, message_of(0, 10)));
+}
+
 // A late rank first reads when the other rank has already given up, reported that, and left.
 TEST_F(FaultyCarrier, DeliversNotes_WhenConnectFails) {
   for (const bool leaves : {false, true}) {

@@ -205,6 +205,16 @@ TEST(NetPlugin, NeedsTwoConnectionsPerEnd) {
   EXPECT_EQ(plugin.live(), before + 1 + 2 * 4);
 }
 
+// An end that has nothing to send stays until the other end is connected, which may have something to send.
+TEST(NetPlugin, IsNotDrained_UntilConnected) {
+  Connected connected;
+  stand_in(kNewest).stall("accept");
+  for (int i = 0; i < 100; ++i) connected.ends->advance(i % 2);
+  for (const int end : {0, 1}) EXPECT_FALSE(connected.ends->drained(end));
+  stand_in(kNewest).stall(nullptr);
+  for (const int end : {0, 1}) connected.ends->until([&] { return connected.ends->drained(end); });
+}
+
 struct Failure {
   const char* function;
   int calls;  // Number of calls that both ends make when a stream begins.
