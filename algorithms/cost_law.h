@@ -48,7 +48,8 @@ std::vector<RoundTraffic> rounds_by_halves(Rank ranks);
 // Communication along trees, whose edges have no relation to hosts.
 CostLaw with_arbitrary_ranks(const Problem& problem, const Traffic& own);
 
-// Hierarchical exchange by HostMap's agents: one round per host.
+// Exchange by HostMap's agents, with all hosts or in a ring of hosts: one round per host. A ring of sums is rounded
+// more often.
 enum class Agents : std::uint8_t { forward, sum };
 CostLaw with_agents(const Problem& problem, Agents agents);
 

@@ -28,13 +28,17 @@ class RecursiveDoubling : public Entry<Algorithm> {
     if (round == 0 && !problem.in_place) steps.copy(input(0), output(self));
     if (problem.ranks == 1) return;
     const std::uint32_t exchanges = log2_rounded_up(problem.ranks);
-    if (round > 0) {
-      const Halving half = halving(problem.ranks, self, exchanges - round);
-      if (half.given.count > 0) steps.recv(half.to, output(half.given.first, half.given.count));
-    }
+    const bool pipelined = pipelines_exchanges(problem.ranks);
+    if (round > 0 && pipelined) receive(halving(problem.ranks, self, exchanges - round), steps);
     if (round == exchanges) return;
     const Halving half = halving(problem.ranks, self, exchanges - 1 - round);
     for (const Rank peer : half.from) steps.send(output(half.kept.first, half.kept.count), peer);
+    if (!pipelined) receive(half, steps);
+  }
+
+ private:
+  static void receive(const Halving& half, Steps& steps) {
+    if (half.given.count > 0) steps.recv(half.to, output(half.given.first, half.given.count));
   }
 };
 

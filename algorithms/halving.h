@@ -3,6 +3,9 @@
 // share to the last rank of the upper half and receives nothing.
 #pragma once
 
+#include <algorithm>
+#include <bit>
+
 #include "algorithms/ranges.h"
 #include "src/plan/algorithm.h"
 
@@ -34,11 +37,15 @@ inline Halving halving(Rank n, Rank self, std::uint32_t depth) {
   return {upper, lower, low + i, takes_odd ? std::vector<Rank>{low + i, middle() - 1} : std::vector<Rank>{low + i}};
 }
 
-// Sets rounds and stages of log2(n) exchanges: round r receives in exchange r - 1 and sends in exchange r. Each round
-// is a stage, so that messages of several chunks are in transit.
+// True if exchanges are pipelined: round r receives in exchange r - 1 and sends in exchange r, and is a stage, so that
+// messages of several chunks are in transit. For other numbers messages of a round would not be cut alike.
+constexpr bool pipelines_exchanges(Rank n) { return n > 1 && std::has_single_bit(n); }
+
+// Sets rounds and stages of log2(n) exchanges.
 inline Shape exchange_shape(Shape shape, Rank n) {
-  shape.rounds = n == 1 ? 1 : log2_rounded_up(n) + 1;
-  for (std::uint32_t round = 0; round < shape.rounds; ++round) shape.stages.push_back(round);
+  shape.rounds = std::max(1U, log2_rounded_up(n) + (pipelines_exchanges(n) ? 1U : 0U));
+  shape.stages = {0};
+  for (std::uint32_t round = 1; pipelines_exchanges(n) && round < shape.rounds; ++round) shape.stages.push_back(round);
   return shape;
 }
 

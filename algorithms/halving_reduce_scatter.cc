@@ -32,10 +32,11 @@ class RecursiveHalving : public Entry<Algorithm> {
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rank n = problem.ranks;
     if (n == 1) return steps.fold({input(0)}, {output(0)}, Fold::complete);
-    if (round > 0) receive(n, self, round - 1, steps);
+    if (round > 0 && pipelines_exchanges(n)) receive(n, self, round - 1, steps);
     if (round == log2_rounded_up(n)) return;
     const Halving half = halving(n, self, round);
     if (half.given.count > 0) steps.send(units(own_space(n, self, round), half.given.first, half.given.count), half.to);
+    if (!pipelines_exchanges(n)) receive(n, self, round, steps);
   }
 
  private:

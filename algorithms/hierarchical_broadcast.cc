@@ -56,10 +56,12 @@ class Hierarchical : public EntryOverHosts {
     HostMap map;
     Rank root, home, count;
 
-    // The root is on rail 0. On other hosts the rails are spread over the ranks.
+    // The root is on rail 0. A rail has the same position on hosts of the size of the root's. On other hosts the rails
+    // are spread over the ranks.
     Rank rank(Rank rail, Rank host) const {
       const Rank size = map.size(host), first = map.first(host);
-      return host == home ? first + (root - first + rail) % size : first + rail * (size / count);
+      const bool alike = size == map.size(home);
+      return alike ? first + (root - map.first(home) + rail) % size : first + rail * (size / count);
     }
   };
 

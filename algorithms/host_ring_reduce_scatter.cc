@@ -19,7 +19,11 @@ class HostRing : public EntryOverHosts {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};
   }
 
-  CostLaw cost_law(const Problem& problem) const override { return with_agents(problem, Agents::sum); }
+  CostLaw cost_law(const Problem& problem) const override {
+    CostLaw cost_law = with_agents(problem, Agents::sum);
+    cost_law.rounded = roundings(problem);
+    return cost_law;
+  }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const HostMap map(problem);
@@ -35,6 +39,22 @@ class HostRing : public EntryOverHosts {
   }
 
  private:
+  // The ranks of a host send to an agent, each term once, and a sum is rounded on its way to each next host. The mean
+  // over the blocks' hosts.
+  static double roundings(const Problem& problem) {
+    const HostMap map(problem);
+    const Rank hosts = map.hosts();
+    double terms = 0;
+    for (Rank home = 0; home < hosts; ++home) {
+      double sum = 0;  // Terms of a sum for this host.
+      for (Rank passed = 1; passed < hosts; ++passed) {
+        sum += map.size((home + passed) % hosts);
+        terms += sum / hosts;
+      }
+    }
+    return (problem.ranks - hosts + terms) / problem.ranks;
+  }
+
   // Adds the blocks of this host to the sum of the hosts before it, in rank order.
   static void add(const HostMap& map, Rank block, std::uint32_t round, Steps& steps) {
     const Rank self = steps.self(), hosts = map.hosts(), here = map.host_of(self);

@@ -1,5 +1,6 @@
-// A carrier moves the messages of lanes between two ranks in place of their TCP connection: by RDMA verbs or UCX.
-// The connection keeps everything else: which lanes exist, notes, and the check that the other rank still answers.
+// A carrier moves the messages of lanes between two ranks in place of their TCP connection: by RDMA verbs, UCX or a
+// network plugin of NCCL. The connection keeps everything else: which lanes exist, notes, and the check that the other
+// rank still answers.
 // A carrier handles slots and numbers, independent of communicators.
 //
 // One end of a carrier. The connection calls it with its lock held, from one thread at a time. No function blocks.

@@ -179,7 +179,7 @@ RESULTS: dict[str, Any] = {"status_name": c_char_p, "last_error": c_char_p, "ver
 
 # Functions of the C API without a prototype here: for C programs, for libraries on top of the C API, and for GPUs.
 NOT_USED = {"report", "group_simulate_end", "reduction_create_pre_mul_sum_at", "event_synchronize", "current_device",
-            "window_register", "window_deregister", "mem_alloc_cuda", "mem_register", "mem_deregister"}
+            "window_register", "window_deregister", "mem_alloc_cuda", "mem_trim_cuda", "mem_register", "mem_deregister"}
 
 library, so_path = _library.load()
 

@@ -119,14 +119,13 @@ constexpr std::array kEntries = {
         [](Config& config, const std::string& text) { return parse_switch(text, config.probe); }},
     ConfigEntry{{"TUTTI_TRANSPORT", nullptr, "", "transports",
                  "transport between ranks: shm (one host only), tcp, ucx, verbs (RDMA) or net_plugin, or with shm "
-                 "within a host "
-                 "shm+tcp, shm+ucx, shm+verbs or shm+net_plugin; unset: shm+verbs if all ranks have it, else shm+tcp"},
+                 "within a host shm+tcp, shm+ucx, shm+verbs or shm+net_plugin; unset: shm+verbs if all ranks have it, "
+                 "else shm+tcp"},
                 "a name",
                 [](Config& config, const std::string& text) { return parse(text, config.transport); }},
     ConfigEntry{{"TUTTI_NET_PLUGIN", "NCCL_NET_PLUGIN", "", "transports",
                  "network plugins of NCCL for the transport net_plugin, a list of names or paths: the first that works "
-                 "is used; "
-                 "none: no plugin; unset: libnccl-net.so. The variable alone does not select the transport"},
+                 "is used; none: no plugin; unset: libnccl-net.so. The variable alone does not select the transport"},
                 "a list of names or paths",
                 [](Config& config, const std::string& text) { return parse(text, config.net_plugin); }},
     ConfigEntry{

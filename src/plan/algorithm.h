@@ -18,7 +18,9 @@ struct Shape {
   std::uint32_t units = 1;    // Per block.
   std::uint32_t scratch = 0;  // Units of scratch per rank.
   std::uint32_t rounds = 0;
-  std::vector<std::uint32_t> stages;  // First round of each stage; starts with 0. All lanes are empty between stages.
+  // First round of each stage; starts with 0. In a pipelined loop a stage runs a chunk behind the previous one, so that
+  // messages which it receives may be in transit.
+  std::vector<std::uint32_t> stages;
 };
 
 class Algorithm {

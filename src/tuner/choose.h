@@ -71,6 +71,7 @@ struct Choice {
   bool mapped = false;         // Accesses peers' buffers.
   bool staged = false;         // Accesses peers' scratch, in the staging ring.
   bool by_switches = false;    // Switches add and multicast. Otherwise a rank loads from and stores to each other.
+  bool on_rails = false;       // One of Query::on_rails.
   CompressionFormat compression = CompressionFormat::none;
   Protocol protocol = Protocol::simple;
   std::uint64_t chunk_bytes = 0;  // Maximum message size.

@@ -35,19 +35,27 @@ constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
 constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
 constexpr Rank kFewRanks = 8;
-constexpr std::size_t kFewHosts = 4;  // Up to so many, rails connect all hosts (src/communicator/planning/rails.h).
-// Above, bytes between hosts matter more than the number of messages. Sums: predicted for 2 to 16 hosts of 8 GPUs with
-// a port each.
-constexpr std::uint64_t kFlatBytes = 4 * kKiB, kFlatSumBytes = 64 * kKiB;
+constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, bytes between hosts matter more than the number of messages.
+// The same for sums, times the number of hosts: predicted for 2 to 64 hosts of 8 GPUs with a port each.
+constexpr std::uint64_t kFlatSumBytes = 128 * kKiB;
+constexpr std::uint64_t kBlockOnRailsBytes =
+    16 * kKiB;  // Part of a block for a channel that moves blocks of all ranks.
 constexpr std::uint64_t kRingBytes =
     32 * kKiB;  // Total over all ranks; above, link bandwidth matters more than the number of rounds.
 constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
 constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // Bytes that a network transfers in the time of one round.
 
+// True for sums between hosts that recursive doubling is predicted to compute faster than other algorithms.
+bool is_small_sum(const Query& query) {
+  if (query.problem.collective != Collective::all_reduce || !query.network) return false;
+  if (query.compression != CompressionFormat::none || query.problem.ranks <= kFewRanks) return false;
+  const std::size_t hosts = query.problem.groups.empty() ? query.problem.ranks : query.problem.groups[0].size();
+  return query.block_bytes <= std::max(kFlatSumBytes / hosts, kFlatBytes);
+}
+
 // True if each block should cross a host's link only once. All-to-all has equal traffic between hosts in any case.
 bool prefers_hierarchical(const Query& query) {
-  const bool sums = query.problem.collective == Collective::all_reduce;
-  if (query.problem.groups.empty() || query.block_bytes <= (sums ? kFlatSumBytes : kFlatBytes)) return false;
+  if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes || is_small_sum(query)) return false;
   switch (query.problem.collective) {
     case Collective::all_reduce:
     case Collective::all_gather:
@@ -65,10 +73,13 @@ bool one_round_is_faster(const Query& query) {
   return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
 }
 
+bool is_on_rails(const Query& query, std::string_view algorithm) {
+  return std::any_of(query.on_rails.begin(), query.on_rails.end(),
+                     [=](const Algorithm* each) { return each->name() == algorithm; });
+}
+
 std::uint32_t lane_channels(const Query& query, std::string_view algorithm) {
-  for (const Algorithm* each : query.on_rails)
-    if (each->name() == algorithm) return std::max(query.rail_channels, query.lane_channels);
-  return query.lane_channels;
+  return is_on_rails(query, algorithm) ? std::max(query.rail_channels, query.lane_channels) : query.lane_channels;
 }
 
 // Channels that an algorithm can use of those that exist.
@@ -121,6 +132,7 @@ std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.compression != CompressionFormat::none)
     return "two_shot";  // If each rank computed whole sums, results would differ in bits.
+  if (is_small_sum(query)) return "recursive_doubling";
   if (query.network && ranks <= kFewRanks) return one_round_is_faster(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
@@ -144,12 +156,13 @@ std::string_view along_links(const Query& query) {
   }
 }
 
-// With more hosts, a ring has lanes along rails only, and therefore more channels.
+// An algorithm with more channels, because its lanes are along rails, is preferred.
 std::string_view hierarchical(const Query& query) {
-  const Collective collective = query.problem.collective;
-  if (collective == Collective::reduce) return "hierarchical_tree";
-  const bool in_ring = collective == Collective::all_gather || collective == Collective::reduce_scatter;
-  return in_ring && query.problem.groups[0].size() > kFewHosts ? "host_ring" : "hierarchical";
+  const bool reduces_to_root = query.problem.collective == Collective::reduce;
+  const std::string_view usual = reduces_to_root ? "hierarchical_tree" : "hierarchical";
+  if (query.rail_channels <= query.lane_channels || is_on_rails(query, usual)) return usual;
+  if (reduces_to_root) return "chain";
+  return is_on_rails(query, "host_ring") ? "host_ring" : usual;
 }
 
 std::string_view algorithm_for(const Query& query) {
@@ -174,7 +187,7 @@ std::string_view algorithm_for(const Query& query) {
 }
 
 Protocol protocol_for(const Query& query, std::string_view algorithm) {
-  if (query.network) return Protocol::simple;  // The only protocol of lanes between hosts.
+  if (query.network && query.protocol.empty()) return Protocol::simple;  // The only protocol of lanes between hosts.
   if (query.protocol.empty() && (query.compression != CompressionFormat::none || algorithm.ends_with("_mapped")))
     return Protocol::simple;
   if (query.protocol.empty())
@@ -223,9 +236,13 @@ Choice choose_for_gpus(const Query& query) {
                        : choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
                        : small                              ? kLlChunkBytes
                                                             : kSimpleChunkBytes;
-  const std::uint64_t share = choice.staged             ? kStagedChannelBytes
-                              : small && !choice.mapped ? kLlChannelBytes
-                                                        : kSimpleChannelBytes;
+  choice.on_rails = is_on_rails(query, choice.algorithm);
+  const bool moves_blocks =
+      query.problem.collective == Collective::all_gather || query.problem.collective == Collective::reduce_scatter;
+  const std::uint64_t share = choice.staged                     ? kStagedChannelBytes
+                              : small && !choice.mapped         ? kLlChannelBytes
+                              : choice.on_rails && moves_blocks ? kBlockOnRailsBytes
+                                                                : kSimpleChannelBytes;
   const std::uint64_t max_channels = std::min(query.thread_blocks, max_channels_of(query, choice));
   choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, max_channels));
   limit_channels(query, choice);

@@ -143,38 +143,6 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
   EXPECT_EQ(chosen(query), "two_shot");
 }
 
-// The loop with which the table runs staged algorithms can reuse as few positions as the ring has.
-// A ring of hosts has lanes along rails only.
-TEST(ChooseForGpus, ChoosesRingsOfHosts_WithManyHosts) {
-  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
-    Query query = query_on(collective, 1 << 20);
-    query.network = true;
-    for (const std::size_t hosts : {4U, 5U}) {
-      query.problem.groups = {std::vector<Rank>(hosts, 8)};
-      query.problem.ranks = static_cast<Rank>(8 * hosts);
-      EXPECT_EQ(chosen(query), hosts > 4 ? "host_ring" : "hierarchical");
-    }
-  }
-}
-
-// Algorithms on rails have more channels than others. Between hosts there is only Simple.
-TEST(ChooseForGpus, UsesChannelsOfRails) {
-  Query query = query_on(Collective::all_reduce, 64 << 20);
-  query.network = true;
-  query.problem.groups = {{8, 8}};
-  query.problem.ranks = 16;
-  query.lane_channels = 3;
-  query.rail_channels = 24;
-  EXPECT_EQ(choose(query).value().channels, 3U);
-  const Algorithm* const on_rails[] = {find(Collective::all_reduce, "hierarchical")};
-  query.on_rails = on_rails;
-  EXPECT_EQ(choose(query).value().channels, 24U);
-  query.algorithm = "two_shot";
-  EXPECT_EQ(choose(query).value().channels, 3U);
-  query.block_bytes = 8;
-  EXPECT_EQ(choose(query).value().protocol, Protocol::simple);
-}
-
 // Links limit loads of more channels of the ring, so that lanes are as fast.
 TEST(ChooseForGpus, ChoosesLanes_ForLargeSumsInSpiteOfMoreChannelsOfTheRing) {
   Query query = query_on(Collective::all_reduce, 64 << 20);
@@ -184,6 +152,7 @@ TEST(ChooseForGpus, ChoosesLanes_ForLargeSumsInSpiteOfMoreChannelsOfTheRing) {
   EXPECT_EQ(chosen(query), "two_shot_staged");
 }
 
+// The loop with which the table runs staged algorithms can reuse as few positions as the ring has.
 TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
   for (const Collective collective :
        {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {

@@ -24,11 +24,12 @@ Prediction prediction_from(const simulator::Chain& chain) {
   return parts;
 }
 
-// Rails between hosts; none within an NVLink domain of several hosts.
+// Rails between hosts, or between NVLink domains, which are the groups of hierarchical algorithms.
 Rails rails_of(const simulator::Network& network) {
-  if (network.hosts_per_nvlink_domain() > 1) return {};
-  const std::vector<Rank> hosts(network.cluster().hosts, network.ranks_per_host());
-  return Rails({.groups = {hosts}, .order = {}});
+  const Rank hosts_per_domain = network.hosts_per_nvlink_domain();
+  const std::vector<Rank> domains(network.cluster().hosts / hosts_per_domain,
+                                  network.ranks_per_host() * hosts_per_domain);
+  return Rails({.groups = {domains}, .order = {}});
 }
 
 }  // namespace
@@ -120,9 +121,8 @@ simulator::Call CallModel::call_of(const Choice& choice, double bytes) const {
   call.chunk_bytes = static_cast<double>(choice.chunk_bytes);
   if (on_devices_ && choice.protocol == Protocol::simple && !choice.mapped && !choice.staged) {
     const LaneBudget budget = lane_budget();
-    // Only plans along rails have more channels than there are to all ranks.
-    const bool large = choice.channels > budget.channels_to_all() || !spans_network();
-    call.chunk_bytes = std::min<double>(call.chunk_bytes, budget.slots_between_hosts(large).simple);
+    const SlotSizes slots = spans_network() ? budget.slots_between_hosts(choice.on_rails) : budget.slots;
+    call.chunk_bytes = std::min<double>(call.chunk_bytes, slots.simple);
   }
   call.loop = choice.loop;
   call.loop.slots = costs_.slots[static_cast<std::size_t>(choice.protocol)];

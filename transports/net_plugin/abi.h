@@ -56,12 +56,12 @@ struct Plugin {
   Code (*get_properties)(int device, void* properties);
   Function listen;
   Function connect;  // Sets the connection to null while it must be called again. Keeps its state in the handle.
-  Code (*accept)(void* listening, void** receiving, void** offload);  // The same.
+  Code (*accept)(void* listening, void** receiving, void** offload);  // Null: call it again.
   Code (*register_memory)(void* connection, void* data, std::size_t bytes, int type, void** registration);
   Function register_dma_buf;
   Code (*deregister_memory)(void* connection, void* registration);
   Function send;     // Sets the request to null if it must be called again.
-  Function receive;  // The same.
+  Function receive;  // Sets the request to null if it must be called again.
   Function flush;
   Code (*test)(void* request, int* done, int* bytes);
   Code (*close_sending)(void* sending);

@@ -11,13 +11,13 @@
 namespace tutti {
 
 inline constexpr std::uint32_t kNetPluginVersion = 1;
-// Frames in flight per direction, below the number of requests that every plugin supports.
+// Frames in flight per direction, below NCCL's NCCL_NET_MAX_REQUESTS.
 inline constexpr std::uint32_t kNetFrames = 8;
 
 // A frame is a head, credits, and a part of one message or nothing.
 struct NetFrameHead {
   std::uint64_t token = 0;   // The receiver's token, which other processes do not know.
-  MessageHead message;       // Only if part_bytes > 0 or ends_message.
+  MessageHead message;       // Only if has_part.
   std::uint32_t offset = 0;  // Offset of the part in the message.
   std::uint32_t part_bytes = 0;
   std::uint32_t credits = 0;  // Number of NetCredits that follow.

@@ -85,7 +85,7 @@ Mesh::~Mesh() {
 }
 
 Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport) {
-  const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(transport));
+  const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(transport, {.communicator = hosts.id()}));
   const Rank ranks = hosts.ranks();
   std::vector<std::vector<Contact>> contacts(ranks);
   for (auto& row : contacts) row.resize(ranks);

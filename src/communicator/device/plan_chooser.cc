@@ -92,13 +92,14 @@ const DevicePlanChooser::Fit& DevicePlanChooser::fit_of(const Algorithm& algorit
     if (known.algorithm == &algorithm && known.problem == problem) return known;
   Fit fit = {&algorithm, problem, false, false};
   if (algorithm.supports(problem) && suits_hosts(algorithm.shape(problem).units, problem)) {
-    fit.fits = tags_of(emit_plans(algorithm, logical(rank_mapping_for(problem), problem))) <= kMaxLaneTags;
-    const auto orders = rank_orders_of(algorithm, problem);
-    fit.on_rails =
-        fit.fits && std::all_of(orders.begin(), orders.end(), [&](const RankMapping& each) {
-          const bool moves = uses_rank_order(algorithm.name()) || reorders(algorithm.name(), each, problem);
-          return peers_.rails().carry(emit_plans(algorithm, logical(each, problem)), moves ? each : RankMapping());
-        });
+    fit.on_rails = peers_.rails().peers() > 0;
+    for (const RankMapping& each : rank_orders_of(algorithm, problem)) {
+      const std::vector<Plan> plans = emit_plans(algorithm, logical(each, problem));
+      const bool moves = uses_rank_order(algorithm.name()) || reorders(algorithm.name(), each, problem);
+      fit.fits = tags_of(plans) <= kMaxLaneTags;  // The same in all orders.
+      fit.on_rails = fit.on_rails && fit.fits && peers_.rails().carry(plans, moves ? each : RankMapping());
+      if (!fit.on_rails) break;
+    }
   }
   return fits_.emplace_back(std::move(fit));
 }

@@ -14,7 +14,8 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-// For a rank's lanes from and to other hosts: to all ranks, and in addition along rails.
+// For a rank's lanes from and to other hosts: to all ranks, and in addition along rails. A further communicator of a
+// process on a device has half of it.
 constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
 constexpr std::size_t kRailBytes = 192 * 1024 * kKiB;
 constexpr std::size_t kSmallProtocols = 2;
@@ -31,20 +32,20 @@ constexpr std::array kChoices = {
 
 // With fewer peers, lanes are as fast as the staging ring.
 constexpr Rank kMinRingPeers = 2;
-// So many channels keep the links busy while others copy (docs/design/gpu-data-path.md).
+// 48 channels keep the links busy while some of them copy (docs/design/gpu-data-path.md).
 constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4};
 
 // Peers of a rank, and the memory for their lanes.
 struct LaneRoom {
   LanePeers peers;
-  std::size_t rank_bytes;
+  std::size_t rank_bytes, remote_bytes, rail_bytes;
 
   bool holds_local(const LaneBudget& budget) const { return peers.local * budget.lanes_bytes() <= rank_bytes; }
   bool holds_remote(const LaneBudget& budget) const {
-    return peers.remote * 2 * budget.remote_bytes(false) <= kRemoteBytes;
+    return peers.remote * 2 * budget.remote_bytes(false) <= remote_bytes;
   }
   bool holds_rails(const LaneBudget& budget) const {
-    return peers.rails * 2 * (budget.remote_bytes(true) - budget.remote_bytes(false)) <= kRailBytes;
+    return peers.rails * 2 * (budget.remote_bytes(true) - budget.remote_bytes(false)) <= rail_bytes;
   }
 };
 
@@ -86,7 +87,9 @@ LanePeers peers_in(const Hosts& hosts, const Rails& rails) {
 
 LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit limit) {
   const bool in_host_memory = limit == LaneLimit::in_host_memory;
-  const LaneRoom room = {peers, limit == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes};
+  const bool further = limit == LaneLimit::small;
+  const LaneRoom room = {peers, limit == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes,
+                         further ? kRemoteBytes / 2 : kRemoteBytes, further ? kRailBytes / 2 : kRailBytes};
   LaneBudget budget;
   choose_lanes_on_host(room, in_host_memory ? kMaxSlowChannels : kMaxLaneChannels, budget);
   if (peers.remote > 0) choose_lanes_between_hosts(room, budget);

@@ -40,7 +40,8 @@ struct LaneBudget {
   SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};
   std::uint32_t remote_slot_bytes = 64 * 1024;  // To other ranks of other hosts; at most slots.simple.
   std::uint32_t channels = kMaxLaneChannels;    // Maximum channels with lanes within a host.
-  // The same to any rank of another host, and to those on the rail (Rails) for plans that use no others.
+  // Maximum channels between ranks of different hosts: between any two, and between two on one rail (Rails) for plans
+  // that use no others.
   std::uint32_t remote_channels = kMaxLaneChannels, rail_channels = 0;
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;

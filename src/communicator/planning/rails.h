@@ -9,7 +9,7 @@
 namespace tutti {
 
 // Ranks with the same position on their hosts are on one rail. If there are few hosts, rails connect all of them,
-// otherwise neighbours in a ring, and those that exchange data in the hierarchical all-reduce. Equal on all ranks.
+// otherwise neighbours in a ring, and hosts that exchange data in the hierarchical all-reduce. Equal on all ranks.
 class Rails {
  public:
   Rails() = default;  // No pairs.

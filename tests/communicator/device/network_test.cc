@@ -60,18 +60,39 @@ TEST_P(DeviceNetwork, RunsHierarchicalAlgorithms) {
 // Consecutive ranks are on different hosts. Hierarchical plans move blocks in the order of hosts, but must deliver them
 // in the order of ranks.
 TEST_P(DeviceNetwork, GathersAndScatters_WithAnyRankOrder) {
-  CommunicatorOptions options;
-  options.algorithm = "hierarchical";
-  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1, 0, 1}, {0, 1, 1, 0, 1}}) {
-    SCOPED_TRACE(testing::PrintToString(host_of));
-    DeviceRanks ranks(*rig_, members_of(host_of, options));
-    std::mt19937_64 random(kSeed);
-    for (const CallShape& shape : shapes_of(ranks.size(), random)) {
-      if (shape.problem.collective != Collective::all_gather && shape.problem.collective != Collective::reduce_scatter)
-        continue;
-      ASSERT_EQ(run_collective(ranks, 0, shape), "");
-      EXPECT_STREQ(ranks[0].last_run().algorithm, shape.count > 0 ? "hierarchical" : "");
+  for (const char* algorithm : {"hierarchical", "host_ring"}) {
+    CommunicatorOptions options;
+    options.algorithm = algorithm;
+    for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 1, 0, 1}, {0, 1, 1, 0, 1}}) {
+      SCOPED_TRACE(algorithm + testing::PrintToString(host_of));
+      DeviceRanks ranks(*rig_, members_of(host_of, options));
+      std::mt19937_64 random(kSeed);
+      for (const CallShape& shape : shapes_of(ranks.size(), random)) {
+        if (shape.problem.collective != Collective::all_gather &&
+            shape.problem.collective != Collective::reduce_scatter)
+          continue;
+        ASSERT_EQ(run_collective(ranks, 0, shape), "");
+        EXPECT_STREQ(ranks[0].last_run().algorithm, shape.count > 0 ? algorithm : "");
+      }
     }
+  }
+}
+
+// Plans on rails have more channels than others, which use the same lanes on the first channels.
+TEST_P(DeviceNetwork, UsesLanesOfRails) {
+  const auto rig = host_rig({.thread_count = 1, .thread_blocks = 128});
+  DeviceRanks ranks(*rig, members_of({0, 0, 1, 1}));
+  const PeerSet& peers = ranks.backend(0).peers();
+  ASSERT_GE(peers.thread_blocks(), peers.lanes().rail_channels);
+  ASSERT_GT(peers.lanes().rail_channels, peers.lanes().channels_to_all());
+  const auto sum = [&](std::uint64_t count) {
+    return run_collective(ranks, 0, {{.collective = Collective::all_reduce, .ranks = 4, .groups = {}}, count, 0});
+  };
+  for (const std::uint64_t count : {3U, 500'000U, 40'000U, 700'000U}) {
+    ASSERT_EQ(sum(count), "") << count;
+    if (count < 500'000U) continue;
+    EXPECT_STREQ(ranks[0].last_run().algorithm, "hierarchical");
+    ASSERT_EQ(run_messages(ranks, 0, ranks.size(), 100'000), "right");
   }
 }
 

@@ -74,6 +74,9 @@ TEST(Rails, CarryHierarchicalPlans) {
       EXPECT_TRUE(rails.carry(emit_plans(*find(collective, algorithm), problem), {}))
           << name(collective) << ' ' << hosts;
     }
+    Problem rooted = {.collective = Collective::broadcast, .ranks = 4 * hosts, .groups = mapping.groups};
+    for (rooted.root = 0; rooted.root < rooted.ranks && hosts <= 5; ++rooted.root)
+      EXPECT_TRUE(rails.carry(emit_plans(*find(Collective::broadcast, "hierarchical"), rooted), {})) << rooted.root;
     const Problem flat = {.collective = Collective::all_reduce, .ranks = 4 * hosts, .groups = {}};
     EXPECT_FALSE(rails.carry(emit_plans(*find(Collective::all_reduce, "two_shot"), flat), {})) << hosts;
   }
