@@ -97,9 +97,9 @@ constexpr Operand at(Rank peer, Operand memory) {
   return memory;
 }
 
-// Memory of all ranks, self included: the same units of the inputs, outputs or scratch. As a source: the fold of the
-// contributions of all ranks, once each, in an unspecified order. As a target: a store to all. Switches do both where
-// they can. A step with such an operand has one source and one target with data.
+// Memory of all ranks, self included: the same units of each. As a source, which is in inputs or scratch: the fold of
+// the contributions of all ranks, once each, in an unspecified order. As a target, which is in outputs or scratch: a
+// store to all. Switches do both where they can. A step with such an operand has one source and one target with data.
 constexpr Operand all(Operand memory) { return at(kAllRanks, memory); }
 
 // The steps of one rank in one round, in the order of execution. Reuse between rounds avoids allocations.

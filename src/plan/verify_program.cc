@@ -116,6 +116,10 @@ class Compiler {
     for (const Operand& operand : step.targets) {
       if (operand.space == Space::input) return "writes the caller's input";
     }
+    for (const Operand& operand : step.sources) {
+      if (is_all(operand) && operand.space == Space::output)
+        return "folds the outputs of all ranks; such a fold reads inputs or scratch";
+    }
     if (step.fold == Fold::complete && !reduces(problem.collective))
       return "a complete fold in a collective that does not reduce";
     const bool from_all = std::any_of(step.sources.begin(), step.sources.end(), is_all);

@@ -113,7 +113,7 @@ TEST(AllRanks, StepHasOneSourceAndOneTarget) {
 }
 
 // Defects of an all-reduce by switches in the buffers of the ranks.
-enum class BufferDefect { none, late_entry_wait, no_exit_flags, stored_to_input, moved, outside };
+enum class BufferDefect { none, late_entry_wait, no_exit_flags, stored_to_input, folded_outputs, moved, outside };
 
 class MappedSwitchAllReduce : public Sample {
  public:
@@ -124,14 +124,15 @@ class MappedSwitchAllReduce : public Sample {
     std::vector<Operand> flags;
     for (Rank rank = 0; rank < n; ++rank)
       if (rank != self) flags.push_back(flag(rank));
+    if (round == 0 && defect_ == BufferDefect::folded_outputs) steps.copy(input(0, n), output(0, n));
     if (round == 0) steps.add({}, flags);
     if (round == 2 && defect_ != BufferDefect::no_exit_flags) steps.add(flags, {});
     if (round != 1) return;
     if (defect_ != BufferDefect::late_entry_wait) steps.add(flags, {});
     const std::uint32_t unit = self + (defect_ == BufferDefect::outside ? n : 0);
     const std::uint32_t to = defect_ == BufferDefect::moved ? (self + 1) % n : unit;
-    steps.fold({all(input(unit))}, {all(defect_ == BufferDefect::stored_to_input ? input(to) : output(to))},
-               Fold::complete);
+    const Operand source = defect_ == BufferDefect::folded_outputs ? output(unit) : input(unit);
+    steps.fold({all(source)}, {all(defect_ == BufferDefect::stored_to_input ? input(to) : output(to))}, Fold::complete);
     if (defect_ == BufferDefect::late_entry_wait) steps.add(flags, {});
     if (defect_ != BufferDefect::no_exit_flags) steps.add({}, flags);
   }
@@ -155,6 +156,7 @@ TEST(AllRanks, BuffersAreProved) {
     expect(BufferDefect::late_entry_wait, "race: ");
     expect(BufferDefect::no_exit_flags, "missing: no step has written it");
     expect(BufferDefect::stored_to_input, "writes the caller's input");
+    expect(BufferDefect::folded_outputs, "folds the outputs of all ranks");
     expect(BufferDefect::moved, "its operands differ in length");
     expect(BufferDefect::outside, "input[4] of all ranks lies outside of its 4 units");
   }
