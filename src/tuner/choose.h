@@ -58,7 +58,7 @@ struct Query {
   std::uint64_t ll_slot_bytes = 4096;  // Devices: data that a slot of an LL lane holds.
   StagingRing ring = {};
   bool by_switches = false;  // Devices: in the staging ring, switches add and multicast the elements of this call.
-  bool by_switches_mapped = false;                // The same in the buffers of the ranks.
+  bool by_switches_mapped = false;                // Devices: they also do so in the buffers of the ranks.
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
   const Machine* machine = nullptr;               // Cost model of the machine; null: a typical one.
 };

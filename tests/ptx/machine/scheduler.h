@@ -58,8 +58,8 @@ struct Machine::Thread {
   void report_deadlock();
   Fault make_fault(const Block& block, const Raised& raised) const;
   // `later` names the thread that made the second access.
-  std::string describe_size(const Cell& cell) const;
   Fault make_fault(const RaisedRace& race, const std::string& later) const;
+  std::string describe_size(const Cell& cell) const;
   std::string seed_text() const;
   std::uint64_t progress() const {
     return executor.events() + memory.changes() + ended.load(std::memory_order_relaxed);
