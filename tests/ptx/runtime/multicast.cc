@@ -118,12 +118,17 @@ cudaError_t grant_multicast(VirtualSpace::View& view, CUdeviceptr address, const
   const bool known = view.devices != 0;
   view.devices |= std::uint64_t{1} << device;
   if (known) return address_space().set_devices(begin, view.devices).ok() ? cudaSuccess : cudaErrorUnknown;
+  // The machine remembers ranges that were removed, which must not keep the object.
+  const auto replicas = [weak = std::weak_ptr(view.memory)] {
+    const PhysicalPtr object = weak.lock();
+    return object == nullptr ? std::vector<std::byte*>() : replicas_of(*object->table);
+  };
   const ptx::MemoryRange range = {.begin = begin,
                                   .bytes = view.bytes,
                                   .kind = ptx::MemoryKind::foreign,
                                   .devices = view.devices,
                                   .name = "cuMemMap of a multicast object",
-                                  .replicas = [object = view.memory] { return replicas_of(*object->table); }};
+                                  .replicas = replicas};
   return address_space().add(range).ok() ? cudaSuccess : cudaErrorUnknown;
 }
 
