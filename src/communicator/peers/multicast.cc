@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "src/base/caught.h"
 #include "src/base/log.h"
@@ -23,6 +24,20 @@ Outcome outcome_of(const Status& status) {
   if (!status.ok()) std::strncpy(outcome.error, status.message().c_str(), sizeof outcome.error - 1);
   return outcome;
 }
+
+// Objects of this thread's ranks until all ranks have bound their memory. If they do not, some may be bound already.
+struct UnfinishedObjects {
+  explicit UnfinishedObjects(std::size_t members) : bound(members) {}
+  ~UnfinishedObjects() {
+    for (BoundMulticast& each : bound) {
+      if (each.object != nullptr) destroy_when_idle(std::move(each.object));
+    }
+  }
+  UnfinishedObjects(const UnfinishedObjects&) = delete;
+  UnfinishedObjects& operator=(const UnfinishedObjects&) = delete;
+
+  std::vector<BoundMulticast> bound;
+};
 
 // Rank 0 creates the object and passes its file.
 Status create_object(const MulticastMember& member, BoundMulticast& made) {
@@ -54,12 +69,12 @@ Status bind_memory(const MulticastMember& member, BoundMulticast& made) {
 // fails still takes part in the next exchange, after which all ranks give up.
 Result<std::vector<BoundMulticast>> bind_to_multicast(const std::vector<MulticastMember>& members,
                                                       const char* subject) {
-  std::vector<BoundMulticast> bound(members.size());
+  UnfinishedObjects made(members.size());
   std::vector<Communicator*> controls;
   for (const MulticastMember& member : members) controls.push_back(member.control);
   for (const auto& step : {create_object, open_object, bind_memory}) {
     std::vector<std::vector<Outcome>> own;
-    for (std::size_t i = 0; i < members.size(); ++i) own.push_back({outcome_of(step(members[i], bound[i]))});
+    for (std::size_t i = 0; i < members.size(); ++i) own.push_back({outcome_of(step(members[i], made.bound[i]))});
     const auto all = TUTTI_TRY(gather(controls, own));
     for (Rank rank = 0; rank < all[0].size(); ++rank) {
       if (all[0][rank].error[0] == 0) continue;
@@ -71,7 +86,7 @@ Result<std::vector<BoundMulticast>> bind_to_multicast(const std::vector<Multicas
       return std::vector<BoundMulticast>(members.size());
     }
   }
-  return bound;
+  return std::exchange(made.bound, {});
 }
 
 // Without memory the object is destroyed at once.
