@@ -4,7 +4,9 @@
 #include <atomic>
 #include <filesystem>
 
+#include "src/base/atomic.h"
 #include "src/communicator/peers/deferred_frees.h"
+#include "tests/communicator/device/device_processes.h"
 #include "tests/ptx/window_memory.h"
 
 namespace tutti::test {
@@ -24,6 +26,76 @@ std::size_t count_objects() {
 std::string expect_objects(const char* when, std::size_t wanted) {
   const std::size_t found = count_objects();
   return found == wanted ? "right" : std::string(when) + ": " + std::to_string(found) + " multicast objects";
+}
+
+// Rank 0 is destroyed while its call has not begun. The call may access the window until it ends.
+TEST(WindowObjects, OutliveRank_WhoseCallIsHeld) {
+  constexpr Rank kRanks = 3;
+  const auto work = [](const Member& member) -> std::string {
+    WindowMemory window(member);
+    std::string result = "right";
+    if (member.rank == 0) {
+      auto* word = member.own.take<std::uint32_t>(1);
+      const DeviceStream held = member.own.stream(0);
+      if (!member.own.rig().device().hold_until(word, 1, held).ok()) return "not held";
+      const Status status = enqueue_sum(member, window);
+      if (!status.ok()) return status.message();
+      member.own[0].abort();
+      member.own.end(0);
+      result = expect_objects("with a held call", 2 * kRanks);
+      store_release(word, 1U);
+      member.own.synchronize();
+    }
+    member.meet.arrive_and_wait();
+    return result;
+  };
+  EXPECT_EQ(run_ranks(kRanks, "all", work), "right");
+}
+
+// Calls of peers may store at the address of an object after a failure. Ranks of a process share its memory.
+TEST(WindowObjects, OutliveFailedRank_WhilePeersExist) {
+  constexpr Rank kRanks = 3;
+  const auto work = [](const Member& member) -> std::string {
+    WindowMemory window(member);
+    std::string result = run_in(window, member, {.count = 1003}, {});
+    member.meet.arrive_and_wait();
+    if (member.rank == 0) {
+      member.own[0].abort();
+      member.own.end(0);
+      if (result == "right") result = expect_objects("with peers", 2 * kRanks);
+    }
+    member.meet.arrive_and_wait();
+    if (member.rank != 0) member.own.end(0);
+    member.meet.arrive_and_wait();
+    run_deferred_frees();
+    return result == "right" ? expect_objects("without ranks", 0) : result;
+  };
+  EXPECT_EQ(run_ranks(kRanks, "all", work), "right");
+}
+
+TEST(WindowObjects, OutliveFailedRank_WhilePeersExistInOtherProcesses) {
+  constexpr Rank kRanks = 3;
+  const Gate ended;
+  DeviceProcessGroup processes;
+  for (Rank rank = 0; rank < kRanks; ++rank) {
+    const auto rig = [=] {
+      ::setenv("TUTTI_PTX_DEVICES", "3", 1);
+      cudaSetDevice(static_cast<int>(rank));
+      return cuda_rig();
+    };
+    processes.start(rig, rank, 1, kRanks, [&](DeviceRanks& own, Rank first) -> std::string {
+      std::barrier<> alone(1);
+      WindowMemory window({own, first, kRanks, alone});
+      if (first != 0) return ended.wait(), "right";
+      own[0].abort();
+      own.end(0);
+      run_deferred_frees();
+      const std::string result = expect_objects("with a peer", 2);  // Ring and window.
+      ended.open(2);
+      return result;
+    });
+  }
+  processes.expect_reports("right");
 }
 
 // To destroy an object, the driver may wait for kernels.

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include "src/communicator/device/device_backend.h"
 #include "src/communicator/device/time_sliced_launcher.h"
@@ -15,6 +16,7 @@ namespace {
 // State that the device may still use, such as the board, and that only the parent of a fork() may free.
 struct LostBackend {
   PeerSet peers;
+  std::vector<std::unique_ptr<DeviceMulticast>> of_windows;
   std::shared_ptr<ControlPlane> control;
   std::unique_ptr<TimeSlicedLauncher> launcher;
   DeviceCallOrder order;
@@ -65,6 +67,7 @@ DeviceBackend::DeviceBackend(Communicator& communicator, PeerSet peers)
 // Leaks all state that others may still use.
 void DeviceBackend::lose() {
   auto* leaked = new LostBackend{std::move(peers_),
+                                 windows_.release_multicast(),
                                  control_,
                                  std::move(launcher_),
                                  std::move(order_),
@@ -99,6 +102,7 @@ DeviceBackend::~DeviceBackend() {
   monitor_.stop_proxy();
   for (auto& lanes : peers_.close_remote_lanes())
     free_when_idle([lanes = std::move(lanes)]() mutable { lanes.reset(); });
+  if (has_failed()) own_memory().keep_multicast_of_windows(windows_.release_multicast());
   if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_own_memory(), board());
   run_deferred_frees();
   if (reports_ == nullptr) return;

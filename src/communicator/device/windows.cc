@@ -208,6 +208,14 @@ void DeviceWindows::release_all() {
   count_ = multicast_count_ = 0;
 }
 
+std::vector<std::unique_ptr<DeviceMulticast>> DeviceWindows::release_multicast() {
+  std::vector<std::unique_ptr<DeviceMulticast>> objects;
+  for (Window& window : windows_) {
+    if (window.multicast != nullptr) objects.push_back(std::move(window.multicast));
+  }
+  return objects;
+}
+
 std::uint32_t DeviceWindows::number_of(WindowHandle handle) const {
   for (std::uint32_t number = 1; number < windows_.size() && handle != 0; ++number) {
     if (windows_[number].handle == handle) return number;

@@ -54,6 +54,8 @@ class DeviceWindows {
   Status deregister(WindowHandle handle);
   // Closes all windows. No call may follow.
   void release_all();
+  // Returns the multicast objects of all windows, for an owner that keeps them while calls may use them.
+  std::vector<std::unique_ptr<DeviceMulticast>> release_multicast();
 
   // True if switches add and multicast in all windows, so that it does not matter which windows other ranks use. The
   // same on all ranks.

@@ -74,12 +74,16 @@ RankDeviceMemory::~RankDeviceMemory() {
 void RankDeviceMemory::retain_exported_lanes() {
   const std::lock_guard lock(mutex_);
   if (exported_ != nullptr) device_->set_aside(std::exchange(exported_, nullptr));
-  (void)multicast_.release();  // Calls of peers may store at the multicast address, too.
+  for (auto& object : multicast_) (void)object.release();  // Calls of peers may store at multicast addresses, too.
+  multicast_.clear();
 }
 
 void RankDeviceMemory::free_exported_lanes() {
-  if (multicast_ != nullptr) destroy_when_idle(std::move(multicast_));
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  auto multicast = std::exchange(multicast_, {});
+  lock.unlock();
+  for (auto& object : multicast) destroy_when_idle(std::move(object));
+  lock.lock();
   if (exported_ != nullptr) device_->recycle(std::exchange(exported_, nullptr));
   if (exported_bytes_ != 0) records_ = nullptr, ring_ = nullptr;  // They were behind the exported lanes.
   exported_bytes_ = 0;
@@ -98,8 +102,13 @@ Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes,
 
 std::byte* RankDeviceMemory::keep_multicast(std::unique_ptr<DeviceMulticast> object, std::byte* address) {
   const std::lock_guard lock(mutex_);
-  multicast_ = std::move(object);
+  multicast_.push_back(std::move(object));
   return address + (ring_ - exported_);
+}
+
+void RankDeviceMemory::keep_multicast_of_windows(std::vector<std::unique_ptr<DeviceMulticast>> objects) {
+  const std::lock_guard lock(mutex_);
+  for (auto& object : objects) multicast_.push_back(std::move(object));
 }
 
 Result<LanePair> RankDeviceMemory::lane(const LaneSpec& spec) {

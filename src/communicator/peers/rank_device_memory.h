@@ -53,6 +53,9 @@ class RankDeviceMemory {
   // Keeps a multicast object to which the exported lanes are bound, as long as these. Returns the multicast address of
   // the staging ring.
   std::byte* keep_multicast(std::unique_ptr<DeviceMulticast> object, std::byte* address);
+  // Keeps the multicast objects of windows after a failure, as long as the exported lanes: calls of peers may still
+  // store at their addresses.
+  void keep_multicast_of_windows(std::vector<std::unique_ptr<DeviceMulticast>> objects);
   // Keeps the exported lanes allocated after a failure: calls of peers that begin later may still write to them.
   void retain_exported_lanes();
   // Frees the exported lanes. No peer may have them open, or open them later.
@@ -93,7 +96,7 @@ class RankDeviceMemory {
   std::byte* ring_ = nullptr;
   std::byte* exported_ = nullptr;
   std::size_t exported_bytes_ = 0;
-  std::unique_ptr<DeviceMulticast> multicast_;
+  std::vector<std::unique_ptr<DeviceMulticast>> multicast_;
 };
 
 }  // namespace tutti
