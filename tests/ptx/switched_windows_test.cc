@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "src/base/log.h"
 #include "tests/communicator/device/device_processes.h"
 #include "tests/ptx/window_memory.h"
 
@@ -164,6 +165,34 @@ TEST(SwitchedWindows, EndCalls_WhenARankAborts) {
     (void)window.withdraw();
     const std::string words = member.own[0].failure().message();
     return words.find("rank 1 aborted") != std::string::npos || member.rank == 1 ? "right" : "failure: " + words;
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+}
+
+// The first window that switches access changes nothing for calls outside of windows.
+TEST(SwitchedWindows, KeepOtherCallsPrepared) {
+  const auto work = [](const Member& member) -> std::string {
+    static std::atomic<std::uint32_t> prepared = 0;
+    set_log_level(LogLevel::trace);
+    set_log_sink([](std::string_view line) { prepared += line.find("new call") != std::string_view::npos ? 1 : 0; });
+    const auto* input = member.own.take<float>(10, 1);
+    auto* output = member.own.take<float>(10);
+    member.meet.arrive_and_wait();
+    const auto run = [&] {
+      const DeviceCall call = member.own.call(0, call_of(Collective::all_reduce, DataType::float32, 10, input, output));
+      EXPECT_TRUE(enqueue({&call, 1}).ok());
+      member.own.synchronize();
+      member.meet.arrive_and_wait();
+    };
+    run();
+    if (prepared < member.ranks) return "the log does not show new calls";
+    WindowMemory window(member);  // Its exchanges are new calls, too.
+    if (!adds(member.own)) return "switches do not access the window";
+    member.meet.arrive_and_wait();
+    const std::uint32_t before = prepared;
+    member.meet.arrive_and_wait();
+    run();
+    return prepared == before ? "right" : "prepared again";
   };
   EXPECT_EQ(run_ranks(3, "all", work), "right");
 }

@@ -36,8 +36,8 @@ CallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& 
   CallKey key = {.count = call.count,
                  .shape = own_shape_of(call),
                  .agreement_hash = options.agreement_hash,
-                 .in_windows = windows_.windows_of(call).both(),
-                 .by_switches = windows_.all_multicast()};
+                 .in_windows = windows_.windows_of(call).both()};
+  key.by_switches = key.in_windows && windows_.all_multicast();
   key.in_place = call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, self_);
   return key;
 }
