@@ -39,7 +39,7 @@ class NvlinkDomain(unittest.TestCase):
         self.assertGreater(two[0]["time_us"], one[0]["time_us"])
 
     def test_hierarchical_algorithms_reduce_within_a_domain_first(self):
-        options = ("--topology", "gb200-nvl72", "--hosts", "36", "--algorithm", "hierarchical")
+        options = ("--topology", "gb200-nvl72", "--hosts", "36", "--algorithm", "hierarchical", "--channels", "2", "--chunk", "32K")
         racks, hosts = runs(*options)[0], runs(*options, "--nvlink-domain", "1")[0]
         # Each rack sends and receives the whole buffer once, divided among its ranks; hosts do so 18 times as often.
         self.assertLess(network_bytes(racks), network_bytes(hosts) / 10)
