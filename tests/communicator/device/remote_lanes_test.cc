@@ -20,12 +20,12 @@ bool says(const std::string& text, const std::string& words) { return text.find(
 // Two connected ranks, each with its own device.
 class Far {
  public:
-  explicit Far(std::unique_ptr<CarrierSource> source, const HostDeviceOptions& device = {}, bool on_rail = false)
-      : on_rail_(on_rail), devices_{HostDevice(device), HostDevice(device)}, ends_(std::move(source)) {}
+  explicit Far(std::unique_ptr<CarrierSource> source, const HostDeviceOptions& device = {})
+      : devices_{HostDevice(device), HostDevice(device)}, ends_(std::move(source)) {}
 
   Result<std::unique_ptr<RemoteLanes>> make(int end, GpuDirect wanted, std::uint32_t context = kContext) {
     const std::shared_ptr<Device> device(&devices_[end], [](Device*) {});
-    return RemoteLanes::make(device, *ends_.ends[end], {context, budget_, on_rail_, wanted});
+    return RemoteLanes::make(device, *ends_.ends[end], {context, budget_, false, wanted});
   }
   std::unique_ptr<RemoteLanes> made(int end, GpuDirect wanted) {
     auto made = make(end, wanted);
@@ -38,7 +38,7 @@ class Far {
   // Sends messages of several lengths from end 0 to end 1, more than there are slots. Expects that all arrive
   // unchanged.
   void expect_carried(RemoteLanes& from, RemoteLanes& to) {
-    const LaneSpec spec = message_spec(0, 1, 0, budget_.slots_between_hosts(on_rail_));
+    const LaneSpec spec = message_spec(0, 1, 0, budget_.slots_between_hosts(false));
     LaneState writing = {.view = from.lane(spec, LaneEnd::writer).value().forward};
     LaneState reading = {.view = to.lane(spec, LaneEnd::reader).value().forward};
     for (std::uint64_t number = 0; number < 3 * HalfLane::kSlots; ++number) {
@@ -56,8 +56,7 @@ class Far {
   }
 
  private:
-  const bool on_rail_;
-  LaneBudget budget_ = budget_for({.local = 1, .remote = 2, .rails = 1});
+  LaneBudget budget_ = budget_for({.local = 0, .remote = 1});
   HostDevice devices_[2];
   Connections ends_;
 };
@@ -72,28 +71,6 @@ TEST(RemoteLanes, HaveSlotsOnDevice_WhenCarrierReachesIt) {
   for (const int end : {0, 1}) EXPECT_GE(remote.taken(end), 2 * remote.budget().remote_slots_bytes(false));
   EXPECT_EQ(one->how(), "memory");
   remote.expect_carried(*one, *other);
-}
-
-// Opens all lanes of collectives from end 0, in slots of either kind. Another lane must be refused.
-TEST(RemoteLanes, HoldLanesOfRails) {
-  for (const bool on_rail : {true, false}) {
-    for (const GpuDirect wanted : {GpuDirect::on, GpuDirect::off}) {
-      Far remote(memory(), {}, on_rail);
-      const auto one = remote.made(0, wanted), other = remote.made(1, wanted);
-      const LaneBudget& budget = remote.budget();
-      const std::uint32_t channels = on_rail ? budget.rail_channels : budget.remote_channels;
-      ASSERT_GT(budget.rail_channels, budget.remote_channels);
-      const auto open = [&](std::uint32_t channel, bool writes) {
-        LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, 0, budget.slots_between_hosts(on_rail));
-        spec.channel = static_cast<std::uint16_t>(channel);
-        return one->lane(spec, writes ? LaneEnd::writer : LaneEnd::reader).ok();
-      };
-      const std::uint32_t lanes = kMaxLaneTags * channels + std::min(budget.remote_channels, kMaxMessageChannels);
-      for (std::uint32_t lane = 0; lane < lanes; ++lane) ASSERT_TRUE(open(lane, true) && open(lane, false)) << lane;
-      EXPECT_FALSE(open(lanes, true));
-      remote.end_connections();
-    }
-  }
 }
 
 TEST(RemoteLanes, NeedNotAgreeOnPlacementOfSlots) {
