@@ -157,6 +157,18 @@ class Page(unittest.TestCase):
                 table = run(*COMPARE, "--topology", "dgx-h100", "--hosts", str(hosts), "--bytes", str(self.size_of(row["size"])))
                 self.assertEqual(row[f"{hosts} hosts"], f"{table['sizes'][0]['bus_bw']:.0f}", (row["size"], hosts))
 
+    def test_bandwidths_of_rings_of_hosts_match(self):
+        with open(PAGE, encoding="utf-8") as file:
+            page = " ".join(file.read().split())
+        figures = []
+        for hosts in ("8", "64"):
+            for collective in ("all_gather", "reduce_scatter"):
+                done = run("simulate", "--topology", "dgx-h100", "--hosts", hosts, "--launch", "graph", "--bytes", "256M",
+                           "--collective", collective)["sizes"][0]["runs"][0]
+                self.assertEqual(done["algorithm"], "host_ring")
+                figures.append(f"{done['bus_bw']:.0f}")
+        self.assertIn("predicted {} and {} GB/s at 256 MiB with 8 hosts, {} and {} with 64.".format(*figures), page)
+
     def test_latencies_match(self):
         private, mapped = compared(), compared("dgx-h100", "8..16G", "--mapped")
         rows = self.rows_of("Latency in us,")
