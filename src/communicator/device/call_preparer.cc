@@ -12,9 +12,9 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kBytesPerMessageChannel = 256 * 1024;
-// Threads of a thread block if more than kWholeChannels run in the staging ring: two thread blocks fit a
-// multiprocessor.
-constexpr std::uint32_t kWholeChannels = 24, kThreadsOfHalf = 256;
+// With more than kMaxLargeBlocks channels in the staging ring, thread blocks have at most kSmallBlockThreads threads,
+// so that two fit a multiprocessor.
+constexpr std::uint32_t kMaxLargeBlocks = 24, kSmallBlockThreads = 256;
 
 }  // namespace
 
@@ -101,8 +101,8 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
   const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
   TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
                                {choice.mapped, choice.mapped ? Protocol::simple : choice.protocol, copies}, *prepared));
-  if (choice.staged && choice.channels > kWholeChannels)
-    prepared->threads = std::min(prepared->threads, kThreadsOfHalf);
+  if (choice.staged && choice.channels > kMaxLargeBlocks)
+    prepared->threads = std::min(prepared->threads, kSmallBlockThreads);
   if (launch.cut.group > 1) prepared->carried = bytes_sent(plan->programs(), launch);
   trace_choice(self_, prepared->record, choice, nullptr);
   return prepared;

@@ -23,7 +23,7 @@ struct CallKey {
   std::uint32_t agreement_hash = 0;  // See CommunicatorOptions.
   bool in_place = false;
   bool in_windows = false;   // On devices: both buffers lie in windows.
-  bool by_switches = false;  // On devices: so do they, and switches access all windows.
+  bool by_switches = false;  // On devices: in_windows, and switches access all windows.
   bool operator==(const CallKey&) const = default;
 };
 
