@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -10,16 +9,10 @@
 #include "src/base/config.h"
 #include "src/base/pages.h"
 #include "src/executor/cuda/cuda_event.h"
-#include "src/executor/cuda/kernel.h"
-#include "src/executor/cuda/multicast.h"
 #include "src/executor/cuda/nvml.h"
-#include "src/executor/thread_block/residual.h"
 
 namespace tutti {
 namespace {
-
-constexpr int kMulticastCapability = 90;     // Kernels for it contain instructions on multicast addresses.
-constexpr std::uint32_t kSpareBytes = 1024;  // Shared memory per thread block reserved for the driver.
 
 cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
 CUdeviceptr as_address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
@@ -44,6 +37,7 @@ Result<std::shared_ptr<Device>> CudaDevice::make(int ordinal) {
   TUTTI_CHECK_OK(device->prepare_kernel());
   TUTTI_CHECK_OK(device->make_stream(device->stream_));
   TUTTI_CHECK_OK(device->make_queues());
+  TUTTI_CHECK_OK(device->run_kernels_once());
   return std::shared_ptr<Device>(std::move(device));
 }
 
@@ -85,38 +79,6 @@ Status CudaDevice::find_traits() {
   traits_.orders_writes = ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
   traits_.sharing = mps != 0 ? ComputeSharing::all_processes : ComputeSharing::one_process;
   return {};
-}
-
-// Requests the maximum shared memory and computes the number of resident thread blocks.
-Status CudaDevice::prepare_kernel() {
-  cudaFuncAttributes kernel;
-  const cudaError_t error = cudaFuncGetAttributes(&kernel, plan_kernel());
-  if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction) {
-    cudaGetLastError();
-    return unsupported("this library has no code for " + traits_.name +
-                       ": build it with CMAKE_CUDA_ARCHITECTURES=native on this machine");
-  }
-  TUTTI_CHECK_OK(check(error, "cudaFuncGetAttributes"));
-  int max = 0, processors = 0, thread_blocks = 0;
-  TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&max, cudaDevAttrMaxSharedMemoryPerBlockOptin, ordinal_),
-                       "cudaDeviceGetAttribute(MaxSharedMemoryPerBlockOptin)"));
-  TUTTI_CHECK_OK(check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, ordinal_),
-                       "cudaDeviceGetAttribute(MultiProcessorCount)"));
-  const auto taken = static_cast<std::uint32_t>(kernel.sharedSizeBytes) + kSpareBytes;
-  traits_.thread_block_bytes = (static_cast<std::uint32_t>(max) - taken) / 16 * 16;
-  const int bytes = static_cast<int>(traits_.thread_block_bytes);
-  traits_.thread_blocks = ~0U;
-  for (const void* each : {plan_kernel(), compressed_kernel()}) {
-    TUTTI_CHECK_OK(check(cudaFuncSetAttribute(each, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                         "cudaFuncSetAttribute(MaxDynamicSharedMemorySize)"));
-    TUTTI_CHECK_OK(check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&thread_blocks, each, kThreads, bytes),
-                         "cudaOccupancyMaxActiveBlocksPerMultiprocessor"));
-    traits_.thread_blocks = std::min(traits_.thread_blocks, static_cast<std::uint32_t>(thread_blocks * processors));
-  }
-  traits_.multicast = kernel.ptxVersion >= kMulticastCapability && Multicast::offered(ordinal_);
-  attributes_ = LaunchAttributes(ordinal_, compressed_kernel(), traits_.thread_block_bytes);
-  // Loads the kernel. Its first launch would load it otherwise, which may wait for thread blocks that wait for peers.
-  return check(cudaFuncGetAttributes(&kernel, residual_kernel()), "cudaFuncGetAttributes");
 }
 
 Result<std::byte*> CudaDevice::zeroed(std::byte* memory, std::size_t bytes) {
@@ -337,44 +299,9 @@ Status CudaDevice::keep_for_graph(DeviceStream stream, std::shared_ptr<void> kep
   return check(error, "cudaGraphRetainUserObject");
 }
 
-Status CudaDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
-  const std::uint32_t count = launch.count;
-  std::uint32_t channels = 0;
-  for (std::uint32_t i = 0; i < count; ++i) channels = std::max(channels, launch.batch.calls[i].channels);
-  if (channels * count > traits_.thread_blocks || launch.thread_block_bytes > traits_.thread_block_bytes) {
-    return internal_error("a launch of " + std::to_string(count) + " calls with " + std::to_string(channels) +
-                          " channels of " + std::to_string(launch.thread_block_bytes) + " bytes on " + traits_.name +
-                          ", which has " + std::to_string(traits_.thread_blocks) + " thread blocks of " +
-                          std::to_string(traits_.thread_block_bytes));
-  }
-  const OnDevice here(ordinal_);
-  cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(channels, count);
-  config.blockDim = dim3(std::bit_ceil(std::clamp(launch.threads, kMinThreads, kThreads)));
-  config.dynamicSmemBytes = launch.thread_block_bytes;
-  config.stream = as_stream(stream);
-  LaunchAttributes::Room attributes;
-  attributes_.add_to(config, attributes, launch.together);
-  void* arguments[] = {const_cast<KernelBatch*>(&launch.batch)};
-  const void* kernel = has_compressed_messages(launch.batch) ? compressed_kernel() : plan_kernel();
-  return check(cudaLaunchKernelExC(&config, kernel, arguments), "cudaLaunchKernelExC");
-}
-
 Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) {
   const OnDevice here(ordinal_);
   return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)), "cudaMemcpyAsync");
-}
-
-// A few thread blocks per multiprocessor, in a grid-stride loop.
-Status CudaDevice::apply_residual(const ResidualTask& task, DeviceStream stream) {
-  const OnDevice here(ordinal_);
-  constexpr std::uint64_t kGroupsOfBlock = kThreads / 32;
-  const std::uint64_t blocks = (task.groups_of_block() * task.blocks + kGroupsOfBlock - 1) / kGroupsOfBlock;
-  const auto grid =
-      static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, std::uint64_t{4} * traits_.thread_blocks));
-  void* arguments[] = {const_cast<ResidualTask*>(&task)};
-  return check(cudaLaunchKernel(residual_kernel(), dim3(grid), dim3(kThreads), arguments, 0, as_stream(stream)),
-               "cudaLaunchKernel");
 }
 
 Status CudaDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) {

@@ -76,6 +76,7 @@ class CudaDevice final : public Device {
   Status make_queues();
   Status find_traits();
   Status prepare_kernel();
+  Status run_kernels_once();
   Status check(cudaError_t error, const char* call) const { return cuda_status(error, call, traits_.name); }
   // Zeroes memory that was just allocated. Returns it to the cache if this fails.
   Result<std::byte*> zeroed(std::byte* memory, std::size_t bytes);
