@@ -11,7 +11,7 @@ constexpr std::uint64_t kTimeoutNs = 10'000'000'000;  // Without progress for th
 
 // Words that a rank's thread blocks and the host share.
 struct Shown {
-  std::uint32_t failed = 0;
+  FailedWords failed;
   KernelProgress progress;
 };
 

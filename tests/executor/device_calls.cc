@@ -43,7 +43,7 @@ std::string DeviceEngine::run(const std::vector<std::vector<KernelCall>>& calls,
       status = rig_.device().launch(launches[i], streams[i]);
     }
   }
-  if (!status.ok()) store_release(&words[0].failed, 1U);
+  if (!status.ok()) words[0].failed.set();
   for (DeviceStream stream : streams) {
     Status ended = rig_.synchronize(stream);
     if (status.ok()) status = std::move(ended);

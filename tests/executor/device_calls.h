@@ -16,7 +16,7 @@ std::vector<Plan> plans_of(const Problem& problem, std::string_view algorithm);
 // Words that the thread blocks of a rank write, and the word that stops them.
 struct BlockWords {
   KernelProgress progress;
-  std::uint32_t failed = 0;
+  FailedWords failed;
 
   // The timeout is short, so that a hang on a GPU takes little time from other tests.
   KernelWatch watch(std::uint64_t number) {
@@ -69,7 +69,7 @@ class DeviceCalls {
   // These words are written by thread blocks and may be read while they run.
   KernelReport& report(Rank rank) { return words_[rank].progress.report; }
   std::uint64_t passed(Rank rank) const { return load_acquire(&words_[rank].progress.passed); }
-  void fail() { store_release(&words_[0].failed, 1U); }  // Stops all thread blocks.
+  void fail() { words_[0].failed.set(); }  // Stops all thread blocks.
 
  private:
   std::pmr::memory_resource& reach() { return *engine_.memory(); }

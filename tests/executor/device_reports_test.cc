@@ -92,7 +92,8 @@ TEST_P(DeviceReportTest, IsWrittenByAllStoppedCalls) {
 // A call that begins after a failure stores no address record: the peer's buffers may be in use for something else.
 TEST_P(DeviceReportTest, FollowsNoStore_WhenCallInPeersMemoryBeginsAfterFailure) {
   DeviceReach reach(device());
-  std::pmr::vector<std::uint32_t> failed(1, 1, &reach);
+  std::pmr::vector<FailedWords> failed(1, &reach);
+  failed[0].set();
   prepare("two_shot_mapped");
   BatchCall late = calls_->call(0);
   late.watch.failed = failed.data();
@@ -129,7 +130,7 @@ TEST_P(DeviceReportTest, AnnouncesRemoteAccess_UnlessItSeesFailure) {
     calls_->prepare(of_ranks(2), "two_shot_mapped", test_call);
     const BatchCall call = calls_->call(0), peer = calls_->call(1);
     const AddressExchange& exchange = *call.call.exchange;
-    auto* const failed = const_cast<std::uint32_t*>(exchange.failed);
+    auto* const failed = const_cast<std::uint32_t*>(exchange.failed->of(0));
     ASSERT_TRUE(calls_->launch({call}, a_).ok());
     const AddressRecord& own = exchange.records[0][1];  // Stored at about the same time as the announcement.
     ASSERT_TRUE(comes_true([&] { return load_acquire(&own.sequence) == 1; }));

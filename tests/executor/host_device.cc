@@ -329,7 +329,7 @@ void HostDevice::run_thread_blocks(const Batch& batch) const {
       std::memset(block.memory().data(), kLeftovers, block.memory().size());
       for (std::uint32_t thread = 0; thread < options_.thread_count; ++thread) {
         threads.emplace_back([&entry, &block, channel, thread, compressed] {
-          const WatchedHostThreadBlock own(block, thread, entry.watch);
+          const WatchedHostThreadBlock own(block, thread, entry.watch, channel);
           compressed ? run_call<CompressedBackend>(entry, channel, own, block.memory().data())
                      : run_call(entry, channel, own, block.memory().data());
         });

@@ -55,7 +55,7 @@ Progress HostThread::agree(Progress progress) {
 bool WatchedHostThreadBlock::stopped() {
   share_cpu();
   if (watch_->progress != nullptr && ++polls_ >= kPollsPerTimeSlice) return true;
-  if (load_acquire(watch_->failed) != 0) return true;
+  if (load_acquire(failed_) != 0) return true;
   const std::chrono::nanoseconds waited = std::chrono::steady_clock::now() - began_;
   return watch_->timeout_ns != 0 && static_cast<std::uint64_t>(waited.count()) > watch_->timeout_ns;
 }

@@ -90,13 +90,17 @@ class HostThreadBlock : public HostThread {
 // Thread that watches the words of a KernelWatch, like a thread block on a device.
 class WatchedHostThreadBlock : public HostThread {
  public:
-  WatchedHostThreadBlock(Shared& shared, std::uint32_t thread, const KernelWatch& watch)
-      : HostThread(shared, thread), watch_(&watch), began_(std::chrono::steady_clock::now()) {}
+  WatchedHostThreadBlock(Shared& shared, std::uint32_t thread, const KernelWatch& watch, std::uint32_t channel)
+      : HostThread(shared, thread),
+        watch_(&watch),
+        failed_(watch.failed->of(channel)),
+        began_(std::chrono::steady_clock::now()) {}
   bool stopped();
-  bool too_late() const { return load_acquire(watch_->failed) != 0; }
+  bool too_late() const { return load_acquire(failed_) != 0; }
 
  private:
   const KernelWatch* watch_;
+  const std::uint32_t* failed_;
   std::uint32_t polls_ = 0;
   std::chrono::steady_clock::time_point began_;
 };

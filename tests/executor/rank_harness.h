@@ -79,7 +79,7 @@ class RankHarness {
   std::pmr::vector<std::uint64_t> exchange_counts_;
   std::pmr::vector<WindowPart> windows_;    // Only window 0: buffers are named by their addresses.
   std::pmr::vector<std::uint32_t> visits_;  // [channel]
-  std::pmr::vector<std::uint32_t> failed_;  // One word.
+  std::pmr::vector<FailedWords> failed_;    // One set.
   std::pmr::vector<AddressExchange> exchange_;
   std::vector<TestBuffers> test_buffers_;
   StraightProgram straight_;

@@ -17,7 +17,7 @@ constexpr int kIdleRounds = 1000;
 }  // namespace
 
 std::string TimeSlicedEngine::run(const std::vector<std::vector<KernelCall>>& calls, std::uint32_t channels) {
-  const std::uint32_t failed = 0;
+  const FailedWords failed;
   KernelProgress progress;
   std::vector<Sharer> sharers(calls.size());
   for (std::size_t rank = 0; rank < calls.size(); ++rank)
@@ -69,7 +69,7 @@ void TimeSlicedEngine::launch(const Sharer& sharer, KernelWatch watch) const {
     HostThread::Shared block(thread_count_, layout.bytes);
     std::vector<std::thread> others;
     const auto work = [&](std::uint32_t thread) {
-      run_call(entry, channel, WatchedHostThreadBlock(block, thread, entry.watch), block.memory().data());
+      run_call(entry, channel, WatchedHostThreadBlock(block, thread, entry.watch, channel), block.memory().data());
     };
     for (std::uint32_t thread = 1; thread < thread_count_; ++thread) others.emplace_back(work, thread);
     work(0);

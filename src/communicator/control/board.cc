@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 8;  // Version of the board's layout.
+constexpr std::uint32_t kVersion = 9;  // Version of the board's layout.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);
@@ -29,7 +29,7 @@ using CallWords = std::array<std::uint64_t, sizeof(CallRecord) / 8>;  // Word 0:
 }  // namespace
 
 Board::Board(Segment memory, Rank ranks) : memory_(std::move(memory)) {
-  auto* first = reinterpret_cast<BoardEntry*>(memory_.data() + sizeof(BoardHeader));
+  auto* first = reinterpret_cast<BoardEntry*>(memory_.data() + bytes_for_gpus(0));
   for (Rank rank = 0; rank < ranks; ++rank) entries_.push_back(first + rank);
 }
 
@@ -72,8 +72,13 @@ void Board::fail(Rank finder, const Status& status, FailureReason reason) const 
   const std::size_t length = std::min(status.message().size(), sizeof head.message - 1);
   std::memcpy(head.message, status.message().data(), length);
   store_release(&head.failed, 1U);
+  stop_thread_blocks();
   full_fence();
   wake_all();
+}
+
+void Board::stop_thread_blocks() const {
+  for (Rank set = 0; set < kFailedSets; ++set) failed_words(set).set();
 }
 
 void Board::wake_all() const {
@@ -193,8 +198,7 @@ std::string Board::describe_rejection(Rank rank) const {
 }
 
 AutotunerHeader& Board::autotuners() const {
-  return *reinterpret_cast<AutotunerHeader*>(memory_.data() + sizeof(BoardHeader) +
-                                             entries_.size() * sizeof(BoardEntry));
+  return *reinterpret_cast<AutotunerHeader*>(memory_.data() + bytes_for_gpus(ranks()));
 }
 
 AutotunerEntry& Board::autotuner_entry(std::uint32_t cell, Rank rank) const {

@@ -12,6 +12,7 @@
 
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
+#include "src/base/failed_words.h"
 #include "src/base/sleep_word.h"
 #include "src/base/status.h"
 #include "src/base/types.h"
@@ -140,7 +141,9 @@ class Board {
   }
 
   // Size of the leading section of the board that thread blocks on devices access.
-  static std::size_t bytes_for_gpus(Rank ranks) { return sizeof(BoardHeader) + ranks * sizeof(BoardEntry); }
+  static std::size_t bytes_for_gpus(Rank ranks) {
+    return sizeof(BoardHeader) + kFailedSets * sizeof(FailedWords) + ranks * sizeof(BoardEntry);
+  }
 
   Board() = default;
   const Segment& segment() const { return memory_; }
@@ -154,6 +157,13 @@ class Board {
   BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
   bool failed() const { return load_acquire(&header().failed) != 0; }
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
+  // Words that stop the thread blocks of the rank; few ranks share them.
+  FailedWords& failed_words(Rank rank) const {
+    return reinterpret_cast<FailedWords*>(memory_.data() + sizeof(BoardHeader))[rank % kFailedSets];
+  }
+  // Sets the words of all ranks. fail() does so, and each rank before it relies on them: the finder of a failure may
+  // die.
+  void stop_thread_blocks() const;
   // Records a failure for all ranks of this host. Only the first failure is kept.
   void fail(Rank finder, const Status& status, FailureReason reason = FailureReason::shared) const;
   // Returns the failure as reported to `self`: the text, and the rank that found it unless the text names that rank. If
@@ -198,6 +208,8 @@ class Board {
   AutotunerEntry& autotuner_entry(std::uint32_t cell, Rank rank) const;
 
  private:
+  static constexpr Rank kFailedSets = 4;
+
   Board(Segment memory, Rank ranks);
   void wake_all() const;
   void wake_all_watchers() const;

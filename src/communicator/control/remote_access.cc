@@ -34,6 +34,7 @@ Status RemoteAccess::check() const {
 RemoteAccess::~RemoteAccess() { show(board_.entry(self_), 0); }
 
 void wait_for_remote_access(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline) {
+  board.stop_thread_blocks();
   show(board.entry(self), 0);
   for (Rank peer = 0; peer < board.ranks(); ++peer) {
     const BoardEntry& entry = board.entry(peer);

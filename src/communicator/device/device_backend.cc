@@ -60,7 +60,7 @@ Status DeviceBackend::set_up_device() {
   TUTTI_CHECK_OK(own_memory().reserve({.lanes = lanes,
                                        .ring = peers_.ring().bytes(),
                                        .own = preparer_.autotuning() != nullptr ? kAutotunersBytes : 0}));
-  auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board()));
+  auto reports = TUTTI_TRY(KernelReports::make(own_memory().shared_device(), board(), rank()));
   preparer_.use(TUTTI_TRY(windows_.make_exchange(*reports)));
   reports_ = std::move(reports);
   jobs_.use(*reports_);

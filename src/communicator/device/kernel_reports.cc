@@ -20,8 +20,9 @@ void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, cons
 
 }  // namespace
 
-Result<std::unique_ptr<KernelReports>> KernelReports::make(const std::shared_ptr<Device>& device, const Board& board) {
-  std::unique_ptr<KernelReports> made(new KernelReports(device, board));
+Result<std::unique_ptr<KernelReports>> KernelReports::make(const std::shared_ptr<Device>& device, const Board& board,
+                                                           Rank rank) {
+  std::unique_ptr<KernelReports> made(new KernelReports(device, board, rank));
   const std::size_t board_bytes = round_up(Board::bytes_for_gpus(board.ranks()), mapped_page_bytes());
   made->board_memory_ = TUTTI_TRY(device->map_host(board.segment().data(), board_bytes));
   made->progress_ = TUTTI_TRY(device->allocate_host(sizeof(KernelProgress)));
@@ -41,11 +42,6 @@ KernelWatch KernelReports::watch(std::uint64_t number, std::int64_t timeout_ms) 
   watch.kernel_progress = progress_on_device();
   watch.number = number;
   return watch;
-}
-
-std::uint32_t* KernelReports::on_device(const std::uint32_t* word) const {
-  const std::ptrdiff_t at = reinterpret_cast<const std::byte*>(word) - board_memory_.host;
-  return reinterpret_cast<std::uint32_t*>(board_memory_.device + at);
 }
 
 }  // namespace tutti

@@ -132,6 +132,8 @@ bool TimeSlicedLauncher::is_idle() {
 void TimeSlicedLauncher::serve_streams() {
   while (const Request* request = next_request()) {
     if (!has_failed()) await_launch_thread(*request);
+    const Board& board = control_.membership.board;
+    if (board.failed()) board.stop_thread_blocks();  // Later launches do nothing.
     if (request->kind == RequestKind::single) remove_request(*request);
     store_release(&mailbox().requested, 0U);
   }

@@ -47,7 +47,7 @@ Result<const AddressExchange*> DeviceWindows::make_exchange(const KernelReports&
   const AddressExchange exchange = {.records = reinterpret_cast<AddressRecord* const*>(memory + records_at),
                                     .counts = reinterpret_cast<std::uint64_t*>(memory + counts_at),
                                     .windows = parts_,
-                                    .remote_accesses = reports.remote_accesses_on_device(control_.rank()),
+                                    .remote_accesses = reports.remote_accesses_on_device(),
                                     .failed = reports.failed_on_device(),
                                     .scratch = reinterpret_cast<std::byte* const*>(memory + rings_at),
                                     .multicast = multicast_};

@@ -32,20 +32,22 @@ class CudaThreadBlock {
     return __syncthreads_or(progress == Progress::mismatch) ? Progress::mismatch : Progress::waiting;
   }
 
-  __device__ bool too_late() const { return load_relaxed(watch_.failed) != 0; }
+  __device__ bool too_late() const { return load_relaxed(failed()) != 0; }
 
   // Polled rarely, because host memory is slow to read from the device.
   __device__ bool stopped() {
     ++polls_;
     if (watch_.progress != nullptr && polls_ >= kPollsPerTimeSlice) return true;
     if (polls_ % kPollsPerLook != 0) return false;
-    if (load_acquire(watch_.failed) != 0) return true;
+    if (load_acquire(failed()) != 0) return true;
     return watch_.timeout_ns != 0 && device_ns() - began_ns_ > watch_.timeout_ns;
   }
 
  private:
   static constexpr std::uint32_t kPollsPerLook = 512;
   static constexpr std::uint32_t kPollsPerTimeSlice = 16;  // About ten microseconds of unsuccessful polling per launch.
+
+  __device__ const std::uint32_t* failed() const { return watch_.failed->of(blockIdx.x); }
 
   const KernelWatch& watch_;
   std::uint64_t began_ns_;

@@ -34,8 +34,8 @@ static_assert(sizeof(KernelProgress) == 48);
 
 // Stop conditions of a thread block's waits, and the address of its report. Device addresses in mapped host memory.
 struct KernelWatch {
-  const std::uint32_t* failed = nullptr;  // Nonzero: the communicator has failed.
-  std::uint64_t timeout_ns = 0;           // Per call; 0: none.
+  const FailedWords* failed = nullptr;  // Set: the communicator has failed.
+  std::uint64_t timeout_ns = 0;         // Per call; 0: none.
   KernelProgress* kernel_progress = nullptr;
   std::uint64_t number = 0;                 // Number of the call.
   ThreadBlockProgress* progress = nullptr;  // [channel]; null: the launch lasts until the call is done.

@@ -207,7 +207,7 @@ class Channel {
   TUTTI_HOST_DEVICE bool begin_remote_access(const AddressExchange& exchange) const {
     store_relaxed(exchange.remote_accesses + channel_, 1U);
     full_fence();
-    return load_acquire(exchange.failed) == 0;
+    return load_acquire(exchange.failed->of(channel_)) == 0;
   }
   TUTTI_HOST_DEVICE void end_remote_access() {
     thread_block_.join();
