@@ -51,6 +51,18 @@ def results(bench):
            small["tutti_graph_us"] <= TARGET_SMALL_US)
 
 
+def latencies(measured):
+    """Returns the table of gpu_latencies."""
+    if not measured:
+        return []
+    blocks = list(next(row for row in measured.values() if isinstance(row, dict)))
+    lines = ["", "| ns, by the number of thread blocks | " + " | ".join(blocks) + " |", "|---" * (len(blocks) + 1) + "|"]
+    for name, row in measured.items():
+        cells = [f"{row[count]:.0f}" for count in blocks] if isinstance(row, dict) else [f"{row:.0f}"] + [""] * (len(blocks) - 1)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
+
+
 def table(result):
     """Returns the report as Markdown."""
     system = result["machine"]
@@ -68,6 +80,7 @@ def table(result):
         lines += [f"| {row['ranks']} ranks, {named(row['bytes'])} | {row['tutti_us']:.1f} | "
                   f"{row['floor_us'] / row['tutti_us']:.2f} | {row['hand_us']:.1f} | {row['floor_us'] / row['hand_us']:.2f} |"
                   for row in bench["large"]]
+    lines += latencies(result.get("latencies"))
     lines += ["", "| measurement | size | us | busbw GB/s | of the bound | wrong elements |", "|---|---|---|---|---|---|"]
     for one in result["collectives"]:
         lines += [f"| {one['title']} | {named(row['size'])} | {row['out_of_place']['time']:.2f} | "

@@ -53,12 +53,13 @@ class Run:
             self.fail(title, f"failed: {wrong} elements are wrong")
         return measured
 
-    def bench(self):
-        """Runs gpu_bench, showing its table, and returns its JSON or None. A run with wrong elements fails, but has JSON."""
+    def bench(self, program="gpu_bench"):
+        """Runs a program of perf/gpu, showing its table, and returns its JSON or None. gpu_bench fails if elements are
+        wrong, but has JSON."""
         path = self.fresh("bench.json")
-        command = [os.path.join(self.options.build, "perf", "gpu", "gpu_bench"), path]
-        done = self.do("gpu_bench", command, shown=True)
-        return self.results("gpu_bench", path) if done or os.path.exists(path) else None
+        command = [os.path.join(self.options.build, "perf", "gpu", program), path]
+        done = self.do(program, command, shown=True)
+        return self.results(program, path) if done or os.path.exists(path) else None
 
     def fresh(self, name):
         """Returns a path for the results of a part. Removes a file of an earlier part with the same name."""
@@ -260,8 +261,9 @@ def main():
     run = Run(options)
     result = {"machine": system, "date": time.strftime("%Y-%m-%d"), "commit": said("git", "-C", ROOT, "rev-parse", "HEAD") or "?",
               "dirty": bool(said("git", "-C", ROOT, "status", "--porcelain", "--", ".", ":!perf/results")),
-              "command": options.command, "bench": None, "collectives": [], "clients": {}, "outcomes": run.outcomes}
+              "command": options.command, "latencies": None, "bench": None, "collectives": [], "clients": {}, "outcomes": run.outcomes}
     run.ended = lambda: store(options, result, False)
+    result["latencies"] = run.bench("gpu_latencies")
     result["bench"] = run.bench()
     measure_early(run, result["collectives"])
     # Clients run before the long list of collectives, which uses the remaining time.
