@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view kEstimate = "estimate";
+constexpr std::string_view kEstimate = "estimate", kMeasured = "H200: perf/results/H200.md";
 
 // Indices into kConstants.
 enum Constant : std::size_t {
@@ -17,6 +17,7 @@ enum Constant : std::size_t {
   kFence,
   kCounter,
   kReceive,
+  kLlStep,
   kLlMessage,
   kAddresses,
   kAccess,
@@ -26,18 +27,19 @@ enum Constant : std::size_t {
 };
 
 constexpr std::array<GpuConstant, kConstantCount> kConstants = {{
-    {"begin and end of a kernel", 3.0, "us", kEstimate},
-    {"read of words in host memory", 1.0, "us", kEstimate},
-    {"load and store of the ends of lanes", 1.2, "us", kEstimate},
-    {"Tutti's part of a call", 0.5, "us", kEstimate},
+    {"begin and end of a kernel", 2.1, "us", kMeasured},
+    {"read of words in host memory", 1.3, "us", kMeasured},
+    {"load and store of the ends of lanes", 0.8, "us", kMeasured},
+    {"instructions that begin and end a call", 3.7, "us", kMeasured},
     {"64 KiB loaded by a thread block", 0.6, "us", kEstimate},
     {"system fence", 1.0, "us", "github.com/meta-pytorch/torchcomms/pull/3325, GB200: 0.7 to 1"},
     {"counter of a message, stored or polled", 0.2, "us", kEstimate},
     {"barriers and first load of a message", 1.2, "us", kEstimate},
-    {"message of LL, sent or received", 0.1, "us", "estimate: the 14 of a small one_shot, at once, in 1.4 us"},
-    {"exchange of addresses", 1.2, "us", kEstimate},
-    {"announcement of accesses in host memory", 2.5, "us", kEstimate},
-    {"end of accesses to peers", 1.0, "us", kEstimate},
+    {"instructions of a step of LL", 2.5, "us", kMeasured},
+    {"message of LL, sent or received", 0.1, "us", kMeasured},
+    {"exchange of addresses", 1.3, "us", kMeasured},
+    {"announcement of accesses in host memory", 2.1, "us", kMeasured},
+    {"end of accesses to peers", 0.6, "us", kMeasured},
     {"rate of accesses to peers' memory", 325, "GB/s", "fitted to github.com/vllm-project/vllm/pull/42324, 8 H100"},
 }};
 
@@ -53,6 +55,7 @@ constexpr GpuKernel kGpuKernel = {
     .start_us = at(kKernel) + at(kLaneEnds) + at(kCall),
     .mapped_us = at(kHostWords) + at(kLoad) + at(kAddresses) + at(kAccess) + at(kLeave) - at(kLaneEnds),
     .step_us = kStepUs,
+    .ll_step_us = at(kLlStep),
     .simple_message_us = at(kCounter),
     .ll_message_us = at(kLlMessage),
     .copy_gbytes_per_s = kCopyRate,
@@ -67,6 +70,11 @@ const GpuKernel& gpu_kernel() { return kGpuKernel; }
 
 void set_gpu_kernel(Costs& costs) {
   costs.base_us.fill(kGpuKernel.start_us);
+  for (const Protocol protocol : {Protocol::ll, Protocol::ll128}) {
+    const auto i = static_cast<std::size_t>(protocol);
+    costs.base_us[i] += kGpuKernel.ll_step_us;
+    for (auto& hops : costs.hop_us) hops[i] += kGpuKernel.ll_step_us;
+  }
   costs.mapped_us = kGpuKernel.mapped_us;
   costs.step_us.fill(kGpuKernel.ll_message_us);
   costs.step_us[static_cast<std::size_t>(Protocol::simple)] = kGpuKernel.step_us / 2 + kGpuKernel.simple_message_us;

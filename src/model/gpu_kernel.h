@@ -1,5 +1,5 @@
-// Time of Tutti's GPU kernels, without links: the constants of all predictions for GPUs. No constant was measured with
-// Tutti, which has run on no GPU: they are published measurements of other software, and estimates.
+// Time of Tutti's GPU kernels, without links: the constants of all predictions for GPUs. Some were measured with Tutti
+// on one H200 that several ranks shared; the others are published measurements of other software, and estimates.
 #pragma once
 
 #include <span>
@@ -23,9 +23,10 @@ struct GpuConstant {
 std::span<const GpuConstant> gpu_constants();
 
 struct GpuKernel {
-  double start_us = 0;   // Begin and end of a call on lanes.
-  double mapped_us = 0;  // Added in calls that access peers' memory.
-  double step_us = 0;    // Time of a thread block per step of Simple, in addition to its bytes.
+  double start_us = 0;    // Begin and end of a call on lanes.
+  double mapped_us = 0;   // Added in calls that access peers' memory.
+  double step_us = 0;     // Time of a thread block per step of Simple, in addition to its bytes.
+  double ll_step_us = 0;  // Instructions of a joined step of LL: the first one, and one per hop.
   // Time of a thread block per message that it sends or receives, in addition.
   double simple_message_us = 0, ll_message_us = 0;
   double copy_gbytes_per_s = 0;  // Rate of a thread block.
@@ -34,7 +35,8 @@ struct GpuKernel {
 };
 const GpuKernel& gpu_kernel();
 
-// Sets the costs of Tutti's kernels. Costs count messages; a fused step handles two on average.
+// Sets the costs of Tutti's kernels, and adds those of LL steps to the hops. Costs count messages; a fused step handles
+// two on average.
 void set_gpu_kernel(Costs& costs);
 
 }  // namespace tutti

@@ -63,12 +63,12 @@ double coding_gbytes_per_s(CompressionFormat compression, double copied_gbytes_p
 Costs device_costs() {
   Costs costs;
   costs.name = "a GPU, predicted";
-  set_gpu_kernel(costs);
   for (auto& hops : costs.hop_us) {
     hops[kSimple] = 0.8;  // As in the simulator (tools/simulator/figures.cc).
     hops[kLl] = hops[kLl128] = 0.6;
   }
   costs.hop_us[static_cast<std::size_t>(LinkClass::network)] = {14, 5, 8.5};
+  set_gpu_kernel(costs);
   costs.sent_bytes_per_byte[kLl] = 2;
   costs.sent_bytes_per_byte[kLl128] = 128.0 / 120;
   for (std::uint32_t i = 1; i < kCompressionFormats; ++i)

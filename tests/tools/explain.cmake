@@ -239,7 +239,7 @@ tutti_add_test(NAME tools.explain_compares LABELS tools COMMAND ${expect} 0
 ]* NCCL +bus GB/s +ratio
  +65536  two_shot +LL +16 +[0-9.]+ +[0-9.]+ +19.9 .1. +[0-9.]+ +[0-9.]+
 .*.1. github.com/sgl-project/.*  system fence +1 us +github.com/.*
-No time of Tutti was measured: it has run on no GPU.$"
+No time between GPUs was measured: Tutti has run on one GPU that several ranks shared.$"
                ${all_reduce} ${compare})
 tutti_add_test(NAME tools.explain_range LABELS tools COMMAND ${expect} 0
                "^all_gather of 16 ranks, groups 8[+]8 on dgx-h100, private buffers, calls in a graph

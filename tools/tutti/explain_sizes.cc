@@ -16,7 +16,8 @@
 namespace tutti::tool {
 namespace {
 
-constexpr const char* kNotMeasured = "No time of Tutti was measured: it has run on no GPU.";
+constexpr const char* kNotMeasured =
+    "No time between GPUs was measured: Tutti has run on one GPU that several ranks shared.";
 
 struct ComparedTime {
   double us = 0;
