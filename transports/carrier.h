@@ -94,7 +94,9 @@ class Carrier {
   // Announces that this end puts nothing more. Call it between calls of advance(), until it returns true: then the
   // carrier may be destroyed.
   virtual bool finish() { return acknowledged(); }
-  // True until the other end has announced that it puts nothing more, if it is able to.
+  // True while this end can receive messages and the other end has not announced that it puts nothing more. Carriers
+  // without such announcements return false. advance() may deliver messages although it fails because this end can no
+  // longer send.
   virtual bool expects_messages() const { return false; }
 
   // Descriptor that becomes readable when advance() has work, provided that arm() returned true.

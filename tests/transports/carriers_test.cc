@@ -1,5 +1,8 @@
 // Reactions of a connection to a faulty carrier.
 #include <gtest/gtest.h>
+#include <poll.h>
+
+#include <array>
 
 #include "tests/transports/ends.h"
 #include "tests/transports/memory_carrier.h"
@@ -132,6 +135,41 @@ TEST_F(FaultyCarrier, DeliversLastMessage_AfterEndOfTcp) {
   ends->until([&] { return ends->ends[1]->lost(); });
   ASSERT_TRUE(simple_arrived(in));
   EXPECT_TRUE(next_is(in, message_of(0, 10)));
+}
+
+// The error of a carrier that can no longer send is reported after the messages that the carrier has received.
+TEST_F(FaultyCarrier, DeliversLastMessage_AfterItCannotSend) {
+  start({Fault::none, Fault::cannot_send});
+  for (int iteration = 0; iteration < 20; ++iteration) {  // The carrier is connected, and the lane has landed.
+    ends->advance(0);
+    ends->advance(1);
+  }
+  post(out, message_of(0, 10));
+  ends->advance(0);
+  ends->until([&] { return ends->ends[1]->lost(); });
+  EXPECT_EQ(ends->ends[1]->reason(), "memory cannot send (there)");
+  ASSERT_TRUE(simple_arrived(in));
+  EXPECT_TRUE(next_is(in, message_of(0, 10)));
+}
+
+// A connection waits for last messages between calls, and polls the socket no longer. It is lost in the end.
+TEST_F(FaultyCarrier, DoesNotBlock_WhileLastMessagesAreMissing) {
+  start({Fault::none, Fault::no_announcement});
+  for (int iteration = 0; iteration < 20; ++iteration) {
+    ends->advance(0);
+    ends->advance(1);
+  }
+  ends->ends[0].reset();
+  TcpConnection& end = *ends->ends[1];
+  std::array<pollfd, TcpConnection::kPolled> polled;
+  const Deadline deadline = Deadline::after_ms(kTimeoutMs);
+  do {
+    end.advance();
+    EXPECT_TRUE(end.prepare_wait(polled));
+  } while (polled[0].fd >= 0 && !deadline.passed());
+  EXPECT_FALSE(end.lost());
+  ends->until([&] { return end.lost(); });
+  EXPECT_EQ(end.reason(), "the other end closed it (there)");
 }
 
 // A late rank first reads when the other rank has already given up, reported that, and left.

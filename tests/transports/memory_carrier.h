@@ -29,6 +29,8 @@ enum class Fault : std::uint8_t {
   undue_credits,
   fewer_credits,
   late,              // Delivers messages only in the 20th call of advance().
+  cannot_send,       // The same, and advance() fails from the first message on.
+  no_announcement,   // Never announces that the other end puts nothing more.
   break_down,        // Fails at the first message.
   break_down_later,  // Fails at message number 2 of a lane.
 };
@@ -120,7 +122,9 @@ class MemoryCarrier : public Carrier {
     const std::lock_guard lock(pipe_->mutex);
     std::uint64_t rings = 0;
     (void)!::read(mine_.bell.get(), &rings, sizeof rings);
-    if (fault_ == Fault::late && !mine_.messages.empty() && ++late_calls_ < 20) return {};
+    const Status sent =
+        fault_ == Fault::cannot_send && !mine_.messages.empty() ? remote_error("memory cannot send") : Status();
+    if (is_late() && !mine_.messages.empty() && ++late_calls_ < 20) return sent.copy();
     for (const MemoryPipe::Message& message : mine_.messages) {
       const bool late = fault_ == Fault::break_down_later && message.head.number == 2;
       if (fault_ == Fault::break_down || late) return remote_error("memory is out of order");
@@ -135,12 +139,12 @@ class MemoryCarrier : public Carrier {
     mine_.messages.clear();
     for (const auto& [lane, messages] : std::exchange(mine_.gone, {})) events.left(lane, messages);
     for (const auto& [lane, taken] : std::exchange(mine_.credits, {})) TUTTI_CHECK_OK(events.credited(lane, taken));
-    return {};
+    return sent.copy();
   }
 
   bool expects_messages() const override {
     const std::lock_guard lock(pipe_->mutex);
-    return fault_ == Fault::late && !mine_.messages.empty();
+    return fault_ == Fault::no_announcement || (is_late() && !mine_.messages.empty());
   }
 
   int descriptor() const override { return mine_.bell.get(); }
@@ -150,6 +154,7 @@ class MemoryCarrier : public Carrier {
   }
 
  private:
+  bool is_late() const { return fault_ == Fault::late || fault_ == Fault::cannot_send; }
   static void ring(MemoryPipe::End& end) {
     const std::uint64_t once = 1;
     (void)!::write(end.bell.get(), &once, sizeof once);

@@ -9,7 +9,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kWordsWaitMs = 100;
+constexpr std::int64_t kMaxDeferralMs = 100;
 
 }  // namespace
 
@@ -129,20 +129,18 @@ Status TcpConnection::move_by_carrier() {
 
 // Also delivers messages that the carrier holds back, within the time that a note may wait for messages.
 Status TcpConnection::advance_carrier() {
-  const Deadline deadline = Deadline::after_ms(kWordsWaitMs);
+  const Deadline deadline = Deadline::after_ms(kMaxDeferralMs);
   do {
     TUTTI_CHECK_OK(carrier_->advance(*this));
   } while (carrier_->defers_messages() && !deadline.passed());
   return {};
 }
 
-// Delivers what the other end has put before it left or died.
-Status TcpConnection::finish_carrier() {
-  const Deadline deadline = Deadline::after_ms(kWordsWaitMs);
-  do {
-    TUTTI_CHECK_OK(carrier_->advance(*this));
-  } while ((carrier_->defers_messages() || carrier_->expects_messages()) && !deadline.passed());
-  return {};
+// Delivers what the other end has put before it left or died. Returns true once nothing more can arrive. A carrier that
+// can no longer send may still receive.
+bool TcpConnection::finish_carrier() {
+  const bool works = carrier_->advance(*this).ok();
+  return !carrier_->expects_messages() && !(works && carrier_->defers_messages());
 }
 
 Status TcpConnection::arrived(const MessageHead& head) {

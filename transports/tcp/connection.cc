@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t kLookNs = 200'000'000;  // Minimum time between two checks of TCP's state.
 constexpr std::int64_t kFinishMs = 3000;
+constexpr std::int64_t kLastMessagesMs = 100;
 constexpr int kFinishPollMs = 2;  // Acknowledgements do not wake poll(2).
 
 // Probes an idle connection after 1 s. The kernel closes it after three unanswered probes, 1 s apart.
@@ -121,7 +122,7 @@ void TcpConnection::end_context(std::uint32_t context) {
 // slots that the other end may write until that end has closed its half.
 void TcpConnection::reap_closed_lanes() {
   const bool carried = data_path_ == DataPath::carrier;
-  if (carried && lost()) return;
+  if (carried && has_ended()) return;
   std::vector<std::uint32_t> over;
   for (LaneTable::Ended& ended : lanes_.ended()) {
     ended.unnumbered.clear();
@@ -152,7 +153,7 @@ std::uint32_t TcpConnection::new_context() {
 
 void TcpConnection::send(std::uint32_t context, std::span<const std::byte> note, std::uint32_t passes) {
   const std::lock_guard lock(mutex_);
-  if (lost()) return;
+  if (has_ended()) return;
   notify(TcpFrameKind::note, context, passes, {note.begin(), note.end()});
   exchange();
 }
@@ -196,24 +197,24 @@ void TcpConnection::push() {
 void TcpConnection::exchange() {
   do {
     again_ = false;
-    if (lost()) return;
+    if (has_ended()) return finish_ending();
     if (data_path_ == DataPath::carrier) {
       const Status carried = move_by_carrier();
       if (!carried.ok()) {
-        while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
+        while (!has_ended() && receive_some()) {  // Reads the last notes of the other end, if any.
         }
-        return mark_lost(advised(carried.message()));
+        return end_connection(advised(carried.message()));
       }
     }
     while (send_some()) {
     }
-    while (!lost() && receive_some()) {
+    while (!has_ended() && receive_some()) {
     }
     // Notes that have arrived are kept, since they may say why the other end leaves.
     if (broken_ && data_path_ != DataPath::carrier) {
       while (send_some()) {  // Informs the other end.
       }
-      return mark_lost(broken_->message());
+      return end_connection(broken_->message());
     }
   } while (again_);
   if (!lanes_.ended().empty()) reap_closed_lanes();
@@ -253,7 +254,7 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
   polled[0] = {stream_.socket().get(), POLLIN, 0};
   polled[1] = {-1, POLLIN, 0};
   const std::lock_guard lock(mutex_);
-  if (lost()) polled[0].fd = -1;
+  if (has_ended()) polled[0].fd = -1;
   if (first_ < outgoing_.size() || !unsent_.empty() || stream_.held() > 0) polled[0].events |= POLLOUT;
   if (data_path_ != DataPath::carrier || lost()) return true;
   if (!carrier_->arm()) return false;
@@ -263,11 +264,17 @@ bool TcpConnection::prepare_wait(std::span<pollfd, kPolled> polled) {
 
 // ---- The end ----
 
-void TcpConnection::mark_lost(const std::string& why) {
-  if (lost()) return;
-  // The carrier may have received the last messages that a call needs.
-  if (data_path_ == DataPath::carrier && !std::exchange(losing_, true)) (void)finish_carrier().ok();
+// Later calls of exchange() wait for the last messages of the carrier, which a call may need.
+void TcpConnection::end_connection(const std::string& why) {
+  if (has_ended()) return;
   reason_ = why;
+  last_messages_by_ = Deadline::after_ms(kLastMessagesMs);
+  finish_ending();
+}
+
+void TcpConnection::finish_ending() {
+  if (lost()) return;
+  if (data_path_ == DataPath::carrier && !finish_carrier() && !last_messages_by_->passed()) return;
   lost_.store(true, std::memory_order_release);
   (void)::shutdown(stream_.socket().get(), SHUT_WR);  // Notifies the other end, which sees the end of the stream.
 }
@@ -280,7 +287,7 @@ std::string TcpConnection::reason() {
 // TCP_USER_TIMEOUT cannot do this: it also ends a connection whose peer is alive and does not read for a while.
 void TcpConnection::check_liveness(std::int64_t now_ns) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock || lost() || now_ns - looked_ns_ < kLookNs) return;
+  if (!lock || has_ended() || now_ns - looked_ns_ < kLookNs) return;
   looked_ns_ = now_ns;
   tcp_info info = {};
   socklen_t bytes = sizeof info;
@@ -299,7 +306,7 @@ void TcpConnection::check_liveness(std::int64_t now_ns) {
   bytes = sizeof error;
   (void)::getsockopt(stream_.socket().get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
   const std::string reason = error == 0 ? "" : std::string(", ") + std::strerror(error);
-  mark_lost("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + reason);
+  end_connection("no answer for " + std::to_string(silent_ns / 1'000'000'000) + " s" + reason);
   reset();
 }
 
@@ -319,7 +326,8 @@ void TcpConnection::finish(std::span<TcpConnection* const> connections) {
     for (;;) {
       polled.clear();
       for (TcpConnection* connection : connections) {
-        if (!connection->finish_some()) polled.push_back({connection->stream_.socket().get(), POLLIN, 0});
+        pollfd one = {connection->stream_.socket().get(), POLLIN, 0};
+        if (!connection->finish_some(one)) polled.push_back(one);
       }
       if (polled.empty() || deadline.passed()) return {};
       ::poll(polled.data(), polled.size(), kFinishPollMs);
@@ -333,13 +341,17 @@ void TcpConnection::finish(std::span<TcpConnection* const> connections) {
 
 // Closing a socket that still receives data resets the connection, and the peer could lose data that it has not read.
 // Therefore shuts down the sending side first and reads until the peer has acknowledged everything.
-bool TcpConnection::finish_some() {
+bool TcpConnection::finish_some(pollfd& polled) {
   const std::lock_guard lock(mutex_);
   if (finished_ || !stream_.socket()) return true;
-  if (!stopped_) exchange();
-  while (!lost() && receive_some()) {
+  if (!stopped_ || has_ended()) exchange();
+  while (!has_ended() && receive_some()) {
   }
   if (lost()) return true;
+  if (has_ended()) {
+    polled.fd = -1;  // The end of the stream would wake poll(2) at once.
+    return false;
+  }
   const bool sent = unsent_.empty() && first_ == outgoing_.size() && stream_.held() == 0;
   const bool carried = data_path_ != DataPath::carrier || (sent && carrier_->finish());
   if (!stopped_ && carried && sent) {

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/clock.h"
 #include "src/base/socket.h"
 #include "src/base/status.h"
 #include "transports/carrier.h"
@@ -143,10 +144,15 @@ class TcpConnection : private CarrierEvents {
   Status accept_lane(const TcpFrameHeader& header, const std::byte* payload);
   Status accept_note(const TcpFrameHeader& header, const std::byte* payload);
   void end_context(std::uint32_t context);
-  void mark_lost(const std::string& why);
+  // True once the connection sends and receives nothing more by TCP. It is lost as soon as the carrier has delivered
+  // its last messages.
+  bool has_ended() const { return lost() || last_messages_by_.has_value(); }
+  void end_connection(const std::string& why);
+  void finish_ending();
   void reset();
   bool exchange_and_compare();
-  bool finish_some();  // Takes the lock. Returns true once there is nothing to wait for.
+  // Takes the lock. Returns true once there is nothing to wait for. Otherwise fills in the descriptor for poll(2).
+  bool finish_some(pollfd& polled);
   void exchange();
   void reap_closed_lanes();
 
@@ -160,7 +166,7 @@ class TcpConnection : private CarrierEvents {
   Status move_by_carrier();
   std::string advised(const std::string& why) const;
   Status advance_carrier();
-  Status finish_carrier();
+  bool finish_carrier();
   Status arrived(const MessageHead& head) override;
   Status credited(std::uint32_t lane, std::uint64_t taken) override;
   void left(std::uint32_t lane, std::uint64_t messages) override;
@@ -181,12 +187,12 @@ class TcpConnection : private CarrierEvents {
   std::string instead_;
   bool carried_ = false;  // A message or credit has arrived by the carrier, so the carrier works.
   DataPath data_path_ = DataPath::open;
-  bool again_ = false;  // Received data may allow further messages to be sent.
-  bool losing_ = false;
-  std::optional<Status> broken_;       // Last error of the carrier, if its report is delayed.
-  bool met_ = false;                   // The other end has sent its first frame, which offers a carrier or none.
-  bool reaches_ = false;               // This end reaches the other end by the carrier.
-  std::int64_t holding_since_ns_ = 0;  // Start of the wait for the carrier before the next note; 0: no wait.
+  bool again_ = false;                        // Received data may allow further messages to be sent.
+  std::optional<Deadline> last_messages_by_;  // Deadline for the last messages of the carrier, once ended.
+  std::optional<Status> broken_;              // Last error of the carrier, if its report is delayed.
+  bool met_ = false;                          // The other end has sent its first frame, which offers a carrier or none.
+  bool reaches_ = false;                      // This end reaches the other end by the carrier.
+  std::int64_t holding_since_ns_ = 0;         // Start of the wait for the carrier before the next note; 0: no wait.
   LaneTable lanes_;
   std::unique_ptr<Carrier> carrier_;  // The memory of lanes outlives it.
   std::map<std::uint32_t, std::deque<WaitingNote>> notes_;

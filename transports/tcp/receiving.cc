@@ -20,11 +20,12 @@ bool TcpConnection::receive_some() {
   const std::size_t direct = into_ != nullptr ? missing_ : 0;
   std::array<iovec, 2> parts = {{{at_, direct}, {staging, room}}};
   const ssize_t received = stream_.receive(std::span(parts).subspan(direct > 0 ? 0 : 1));
-  if (received == 0) mark_lost("the other end closed it");
+  if (received == 0) end_connection("the other end closed it");
   const int error = received < 0 ? errno : 0;
   if (error == EBADMSG)  // The other end only sees that this end closes, and may report it first.
     log(LogLevel::warn, "%s (%s)", kDamaged, route_.c_str());
-  if (received < 0 && error != EAGAIN && error != EINTR) mark_lost(error == EBADMSG ? kDamaged : std::strerror(error));
+  if (received < 0 && error != EAGAIN && error != EINTR)
+    end_connection(error == EBADMSG ? kDamaged : std::strerror(error));
   if (received <= 0) return error == EINTR;
   ++moves_;
   const auto got = static_cast<std::size_t>(received);
@@ -35,8 +36,8 @@ bool TcpConnection::receive_some() {
   if (direct > 0 && missing_ == 0) end_message();
   end_ += got - placed;
   const Status parsed = parse();
-  if (!parsed.ok()) mark_lost(parsed.message());
-  return !lost() && (got == whole || stream_.has_more());
+  if (!parsed.ok()) end_connection(parsed.message());
+  return !has_ended() && (got == whole || stream_.has_more());
 }
 
 Status TcpConnection::parse() {

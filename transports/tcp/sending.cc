@@ -111,9 +111,9 @@ bool TcpConnection::flush() {
 // Handles an error of send(). Returns true if the caller should retry.
 bool TcpConnection::fails(int error) {
   if (error == EAGAIN || error == EINTR) return error == EINTR;
-  while (!lost() && receive_some()) {  // Reads the last notes of the other end, if any.
+  while (!has_ended() && receive_some()) {  // Reads the last notes of the other end, if any.
   }
-  mark_lost(std::strerror(error));
+  end_connection(std::strerror(error));
   return false;
 }
 
