@@ -4,6 +4,8 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <string>
@@ -310,6 +312,32 @@ TEST(NetPlugin, ReleasesObjects_WhenPeerDoesNotAnswer) {
   post(connected.out, message_of(connected.out.next, 5000));
   connected.ends->ends[1].reset();
   connected.ends->until([&] { return connected.ends->ends[0]->lost(); });
+}
+
+// A thread of the parent is in a call of the plugin, and has the lock, when the process forks. The child destroys the
+// other end without a call of the plugin.
+TEST(NetPlugin, IsNotUsed_InForkedChild) {
+  Connected connected;
+  ASSERT_TRUE(connected.stream(4));
+  const NetStandIn& plugin = stand_in(kNewest);
+  const int live = plugin.live();
+  plugin.block("test of irecv");
+  std::thread caller([&] { connected.ends->ends[0]->advance_all(); });
+  const Deadline deadline = Deadline::after_ms(kTimeoutMs);
+  while (!plugin.is_blocked() && !deadline.passed()) std::this_thread::yield();
+  EXPECT_TRUE(plugin.is_blocked());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // A hang becomes a failure.
+    connected.ends->ends[1].reset();
+    ::_exit(plugin.live() == live ? 0 : 1);
+  }
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  plugin.block(nullptr);
+  caller.join();
+  EXPECT_TRUE(connected.stream(4)) << connected.ends->why();
 }
 
 }  // namespace

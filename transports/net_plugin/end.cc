@@ -46,7 +46,7 @@ NetEnd::NetEnd(NetEngine& engine, NetEngine::Device& device)
 }
 
 NetEnd::~NetEnd() {
-  if (listening_ != nullptr && engine_.releases()) {
+  if (listening_ != nullptr && engine_.of_this_process()) {
     const nccl_net::Code code = engine_.plugin().table().close_listening(listening_);
     if (code != nccl_net::kSuccess)
       log(LogLevel::warn, "%s", engine_.plugin().error("closeListen", code, where_).message().c_str());

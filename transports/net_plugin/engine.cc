@@ -1,8 +1,10 @@
 #include "transports/net_plugin/engine.h"
 
+#include <pthread.h>
 #include <strings.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "src/base/log.h"
@@ -12,6 +14,11 @@ namespace tutti {
 namespace {
 
 constexpr const char* kDefaultFile = "libnccl-net.so";
+
+// Number of forks between the process that loaded this library and this one. Calls per message read it, so it is no
+// system call.
+std::atomic<std::uint32_t> forks = 0;
+[[maybe_unused]] const int counted = ::pthread_atfork(nullptr, nullptr, [] { ++forks; });
 
 std::vector<std::string> names_in(const std::string& list) {
   if (list.empty()) return {kDefaultFile};
@@ -59,9 +66,13 @@ Result<std::shared_ptr<NetEngine>> NetEngine::make_with(const std::string& name,
   return engine;
 }
 
+NetEngine::NetEngine(const NetPlugin& plugin, void* context) : plugin_(plugin), context_(context), forks_(forks) {}
+
 NetEngine::~NetEngine() {
-  if (releases()) plugin_.finalize(context_);
+  if (of_this_process()) plugin_.finalize(context_);
 }
+
+bool NetEngine::of_this_process() const { return forks_ == forks.load(std::memory_order_relaxed); }
 
 Status NetEngine::find_devices(std::uint32_t first) {
   std::vector<NetPlugin::Device> all = TUTTI_TRY(plugin_.devices());

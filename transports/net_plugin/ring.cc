@@ -24,7 +24,7 @@ Status NetRing::open(void* connection) {
 // Memory is unmapped only after the plugin has released it. It is kept for ever if the plugin does not.
 void NetRing::close() {
   const NetPlugin& plugin = engine_.plugin();
-  if (!engine_.releases()) return;
+  if (!engine_.of_this_process()) return;
   const nccl_net::Plugin& table = plugin.table();
   bool released = true;
   const auto check = [&](const char* function, nccl_net::Code code) {

@@ -32,6 +32,7 @@ std::atomic<int> unclean = 0, live = 0, inits = 0, last_device = -1;
 std::atomic<std::uint64_t> communicator = 0;
 std::atomic<int> max_connections = 1000, memory_types = kHostMemory;
 std::atomic<long> max_message_bytes = 1 << 30;
+std::atomic<bool> blocks = false, blocked = false;
 Logger logger = nullptr;
 
 Code fault(const char* function) {
@@ -191,6 +192,10 @@ Code receive_data(void* memory, int count, void* data, std::size_t bytes, void* 
 Code test_request(void* memory, int* done, int* bytes) {
   auto& request = *static_cast<Request*>(memory);
   Connection& connection = *request.connection;
+  if (!connection.sends && blocks) {
+    blocked = true;
+    blocks.wait(true);
+  }
   if (const Code code = fault(connection.sends ? "test of isend" : "test of irecv"); code != kSuccess) return code;
   const Code code = request.done ? kSuccess : progress(connection);
   *done = request.done ? 1 : 0;
@@ -303,6 +308,11 @@ void stall(const char* function) {
   const std::lock_guard lock(faults().mutex);
   faults().stalled = function == nullptr ? "" : function;
 }
+void block(const char* function) {
+  blocked = false;
+  blocks = function != nullptr;
+  blocks.notify_all();
+}
 void set_devices(int connections, int types, long bytes) {
   max_connections = connections;
   memory_types = types;
@@ -326,6 +336,8 @@ Plugin STAND_IN_NAME(STAND_IN_VERSION) = table();
 extern tutti::test::NetStandIn tutti_stand_in;
 tutti::test::NetStandIn tutti_stand_in = {.fail = fail,
                                           .stall = stall,
+                                          .block = block,
+                                          .is_blocked = [] { return blocked.load(); },
                                           .set_devices = set_devices,
                                           .live = [] { return live.load(); },
                                           .closed_with_requests = [] { return unclean.load(); },

@@ -10,6 +10,9 @@ struct NetStandIn {
   void (*fail)(const char* function, int call, int code);
   // Makes an endless number of calls of a function return no result: connect, accept, isend or irecv. Null: none.
   void (*stall)(const char* function);
+  // Makes calls of a function wait: test of irecv. Null: these calls go on.
+  void (*block)(const char* function);
+  bool (*is_blocked)();  // A call waits.
   void (*set_devices)(int max_connections, int memory_types, long max_message_bytes);
   // Number of objects that were created and not released: contexts, connections, registrations.
   int (*live)();
