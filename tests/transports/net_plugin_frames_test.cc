@@ -192,6 +192,18 @@ TEST_F(NetFrames, AreDropped_ForForgottenLane) {
   EXPECT_EQ(events_.arrivals, 1);
 }
 
+// A connection with a faulty frame is not read further.
+TEST_F(NetFrames, AreNotRead_AfterFaultyFrame) {
+  EXPECT_EQ(after(valid(), 1), "");
+  NetFrameHead damaged = valid(1);
+  EXPECT_TRUE(carrier_->expects_messages());
+  ++damaged.token;
+  EXPECT_NE(after(damaged, kNever), "nothing happened");
+  EXPECT_FALSE(carrier_->expects_messages());
+  (void)after(valid(1), kNever - 1);
+  EXPECT_EQ(events_.arrivals, 1);
+}
+
 TEST_F(NetFrames, RejectMalformedAddress) {
   auto other = std::move(source_->make()).value();
   NetAddress address;

@@ -89,8 +89,8 @@ Status NetEnd::post_receives() {
   return {};
 }
 
-// Errors of the plugin are kept, because what has arrived before is still valid. Frames that the other end must not
-// send are errors at once.
+// Errors are kept, because advance() is called again after them. Errors of the plugin are reported after what has
+// arrived before, frames that the other end must not send at once.
 Status NetEnd::receive_frames(CarrierEvents& events) {
   for (int frames = 0; frames < kMaxFrames && receive_error_.empty(); ++frames) {
     if (Status posted = post_receives(); !posted.ok()) receive_error_ = posted.message();
@@ -101,7 +101,11 @@ Status NetEnd::receive_frames(CarrierEvents& events) {
     if (!done.ok()) receive_error_ = std::move(done).status().message();
     if (!receive_error_.empty() || !done.value()) return {};
     moved_ = true;
-    TUTTI_CHECK_OK(handle_frame(frame, bytes, events));
+    Status handled = handle_frame(frame, bytes, events);
+    if (!handled.ok()) {
+      receive_error_ = handled.message();
+      return handled;
+    }
   }
   return {};
 }
