@@ -256,13 +256,16 @@ TEST(NetPlugin, ReportsNamesOfCodes) {
       error_of({.plugins = NET_STAND_IN_V8}).ends_with("getProperties of device 1 failed with 3 (ncclInternalError)"));
 }
 
-TEST(NetPlugin, ReleasesListeningConnection_WhenListenFails) {
+// The stand-in sets a result that it has already released.
+TEST(NetPlugin, IgnoresConnection_WhenListenFails) {
   const auto source = open_net_plugin({.plugins = kNewest});
+  const int before = stand_in(kNewest).live();
   stand_in(kNewest).fail("listen", 1, 5);
   auto made = source.value()->make();
   ASSERT_FALSE(made.ok());
   EXPECT_TRUE(
       std::move(made).status().message().ends_with("listen on device 1 (fast1) failed with 5 (ncclInvalidUsage)"));
+  EXPECT_EQ(stand_in(kNewest).live(), before);
 }
 
 // ---- The end ----

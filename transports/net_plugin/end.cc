@@ -31,6 +31,7 @@ Result<std::unique_ptr<NetEnd>> NetEnd::make(NetEngine& engine) {
   const nccl_net::Code code = engine.plugin().listen(engine.context(), end->device_.properties.index,
                                                      end->own_.handle.data(), &end->listening_);
   if (code == nccl_net::kSuccess && end->listening_ != nullptr) return end;
+  end->listening_ = nullptr;  // Results of a failed call are not valid.
   if (code != nccl_net::kSuccess) return engine.plugin().error("listen", code, end->where_);
   return Status(Code::system, "network plugin " + engine.plugin().description() + ": listen" + end->where_ +
                                   " returned no connection");

@@ -88,8 +88,15 @@ Code get_properties(int device, void* properties) {
   return fault("getProperties");
 }
 
+Code close_listening(void* memory) {
+  std::unique_ptr<Listening> listening(static_cast<Listening*>(memory));
+  ::close(listening->listener);
+  if (listening->accepted >= 0) ::close(listening->accepted);
+  --live;
+  return fault("closeListen");
+}
+
 Code listen_on(int device, void* handle, void** listening) {
-  if (const Code code = fault("listen"); code != kSuccess) return code;
   last_device = device;
   Handle mine = {};
   mine.address.sin_family = AF_INET;
@@ -106,7 +113,9 @@ Code listen_on(int device, void* handle, void** listening) {
   std::memcpy(handle, &mine, sizeof mine);
   *listening = new Listening{socket};
   ++live;
-  return kSuccess;
+  const Code code = fault("listen");
+  if (code != kSuccess) (void)close_listening(*listening);
+  return code;
 }
 
 Code connect_to(void* memory, void** sending) {
@@ -211,13 +220,6 @@ Code close_connection(void* memory) {
   --live;
   if (!connection->requests.empty()) ++unclean;
   return fault(connection->sends ? "closeSend" : "closeRecv");
-}
-Code close_listening(void* memory) {
-  std::unique_ptr<Listening> listening(static_cast<Listening*>(memory));
-  ::close(listening->listener);
-  if (listening->accepted >= 0) ::close(listening->accepted);
-  --live;
-  return fault("closeListen");
 }
 
 #if STAND_IN_VERSION >= 11
