@@ -204,6 +204,45 @@ TEST_F(NetFrames, AreNotRead_AfterFaultyFrame) {
   EXPECT_EQ(events_.arrivals, 1);
 }
 
+// Both ends complete the receives of the other one before they close.
+TEST_F(NetFrames, SayGoodbye_WhenAnEndLeaves) {
+  EXPECT_EQ(after(valid(), 1), "");
+  EXPECT_EQ(::send(from_carrier_.get(), "pppppppp", kNetFrames, MSG_NOSIGNAL), kNetFrames) << "posts receives";
+  std::byte goodbyes[kNetFrames][sizeof(std::uint32_t) + sizeof(NetFrameHead)];
+  const Deadline deadline = Deadline::after_ms(30'000);
+  const auto await = [&](const auto& done) {
+    while (!done() && !deadline.passed()) EXPECT_TRUE(carrier_->advance(events_).ok());
+    EXPECT_FALSE(deadline.passed());
+  };
+  (void)carrier_->finish();
+  await([&] {
+    return ::recv(from_carrier_.get(), goodbyes, sizeof goodbyes, MSG_PEEK | MSG_DONTWAIT) == sizeof goodbyes;
+  });
+  ASSERT_EQ(::recv(from_carrier_.get(), goodbyes, sizeof goodbyes, MSG_DONTWAIT), sizeof goodbyes);
+  for (auto& goodbye : goodbyes) {
+    std::uint32_t bytes = 0;
+    NetFrameHead head;
+    std::memcpy(&bytes, goodbye, sizeof bytes);
+    std::memcpy(&head, goodbye + sizeof bytes, sizeof head);
+    EXPECT_EQ(bytes, sizeof head);
+    EXPECT_TRUE(head.is_goodbye != 0 && head.has_part == 0 && head.credits == 0);
+    head.token = theirs_.token;
+    std::memcpy(goodbye + sizeof bytes, &head, sizeof head);
+  }
+  EXPECT_TRUE(carrier_->expects_messages());
+  EXPECT_EQ(::send(to_carrier_.get(), goodbyes, sizeof goodbyes, MSG_NOSIGNAL), sizeof goodbyes);
+  await([&] { return carrier_->finish() && !carrier_->expects_messages(); });
+}
+
+// A peer that neither answers nor closes its connection does not keep this end.
+TEST_F(NetFrames, AreNotAwaitedForEver_WhenAnEndLeaves) {
+  EXPECT_EQ(after(valid(), 1), "");
+  EXPECT_FALSE(carrier_->finish());
+  const Deadline deadline = Deadline::after_ms(30'000);
+  while (!carrier_->finish() && !deadline.passed()) EXPECT_TRUE(carrier_->advance(events_).ok());
+  EXPECT_FALSE(deadline.passed());
+}
+
 TEST_F(NetFrames, RejectMalformedAddress) {
   auto other = std::move(source_->make()).value();
   NetAddress address;

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -106,7 +107,7 @@ TEST(NetPluginLoader, RejectsPluginWithoutFunctions) {
   EXPECT_TRUE(contains(error_of({.plugins = NET_STAND_IN_HOLLOW}), "version 9) does not define init"));
 }
 
-TEST(NetPluginLoader, TakesFirstOfListThatWorks) {
+TEST(NetPluginLoader, UsesFirstUsableOfList) {
   const auto text = describe_net_plugin({.plugins = std::string("no_such,") + NET_STAND_IN_V9 + "," + kNewest});
   ASSERT_TRUE(text.ok());
   EXPECT_TRUE(text.value().ends_with("version 9), fast1 of 100000 Mbit/s, fast2 of 100000 Mbit/s")) << text.value();
@@ -270,7 +271,7 @@ TEST(NetPlugin, IgnoresConnection_WhenListenFails) {
 
 // ---- The end ----
 
-// Whatever call is endless, both ends can leave within the limits of TcpConnection::finish().
+// Whatever call is endless, one end can leave, and the other one notices.
 TEST(NetPlugin, LeavesWhilePluginStalls) {
   for (const char* function : {"connect", "accept", "isend", "irecv"}) {
     for (const int early : {0, 30}) {  // Steps before the plugin stalls.
@@ -305,16 +306,23 @@ TEST(NetPlugin, DeliversLastMessages_WhenPeerLeaves) {
     EXPECT_EQ(connected.in.next, last);
     EXPECT_TRUE(contains(connected.ends->why(), "the other end closed it")) << connected.ends->why();
   }
-  EXPECT_LT(stand_in(kNewest).closed_with_requests() - unclean, 20) << "the ends did not complete their receives";
+  // An end that waits for a CPU for 200 ms may close with requests. Without goodbyes, both ends always do: 40 times.
+  EXPECT_LE(stand_in(kNewest).closed_with_requests() - unclean, 4) << "the ends did not complete their receives";
 }
 
-// The peer dies without a goodbye: TCP reports it, and the end does not wait for the plugin.
+// The peer dies without a goodbye: TCP reports it, and the end does not wait for the plugin for ever.
 TEST(NetPlugin, ReleasesObjects_WhenPeerDoesNotAnswer) {
   Connected connected;
   ASSERT_TRUE(connected.stream(4));
   post(connected.out, message_of(connected.out.next, 5000));
-  connected.ends->ends[1].reset();
-  connected.ends->until([&] { return connected.ends->ends[0]->lost(); });
+  const int before = stand_in(kNewest).live();
+  const auto& ends = connected.ends->ends;
+  ASSERT_EQ(::shutdown(ends[1]->socket().get(), SHUT_RDWR), 0);
+  const Deadline deadline = Deadline::after_ms(kTimeoutMs);
+  while (!ends[0]->lost() && !deadline.passed()) ends[0]->advance();
+  EXPECT_TRUE(contains(connected.ends->why(), "the other end closed it")) << connected.ends->why();
+  connected.ends->ends[0].reset();
+  EXPECT_EQ(stand_in(kNewest).live(), before - 4);
 }
 
 // A thread of the parent is in a call of the plugin, and has the lock, when the process forks. The child destroys the
