@@ -1,8 +1,11 @@
-// A network plugin of NCCL over TCP connections of this machine, for tests. STAND_IN_VERSION is the version of the ABI.
-// Like plugins for RDMA, it connects in several steps that both ends must make, keeps the state of connect() in the
-// handle, sends nothing before the receiver has posted a receive, and makes progress only in test().
+// A network plugin of NCCL over TCP connections, for tests. STAND_IN_VERSION is the version of the ABI, and
+// STAND_IN_INTERFACE the network interface. Like plugins for RDMA, it connects in several steps that both ends must
+// make, keeps the state of connect() in the handle, sends nothing before the receiver has posted a receive, and makes
+// progress only in test().
 #include "tests/transports/net_plugin/stand_in.h"
 
+#include <net/if.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -99,12 +102,14 @@ Code close_listening(void* memory) {
 Code listen_on(int device, void* handle, void** listening) {
   last_device = device;
   Handle mine = {};
-  mine.address.sin_family = AF_INET;
-  mine.address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t bytes = sizeof mine.address;
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   auto* address = reinterpret_cast<sockaddr*>(&mine.address);
-  if (socket < 0 || ::bind(socket, address, bytes) != 0 || ::listen(socket, 8) != 0 ||
+  ifreq interface = {};
+  std::memcpy(interface.ifr_name, STAND_IN_INTERFACE, sizeof STAND_IN_INTERFACE);
+  const bool found = socket >= 0 && ::ioctl(socket, SIOCGIFADDR, &interface) == 0;
+  std::memcpy(address, &interface.ifr_addr, bytes);
+  if (!found || ::bind(socket, address, bytes) != 0 || ::listen(socket, 8) != 0 ||
       ::getsockname(socket, address, &bytes) != 0) {
     if (socket >= 0) ::close(socket);
     return kSystemError;
