@@ -5,7 +5,7 @@ import re
 
 import source
 
-NAME = re.compile(r"`[^`]+`|\b[\w/]+\.(?:h|cc|md)\b|\b[A-Z]+_[A-Z0-9_]+=\w+|\b\w+\(\)|(?:(?<!\w)\^?=?)\b\w+_\w+\b(?:\(\)|:\d+)?|\boptions\.\w+|\b\w+\[[^\]\n]*\]|\bnccl[A-Z]\w+")
+NAME = re.compile(r"`[^`]+`|\b[\w/]+\.(?:h|cc|md)\b|\b[A-Z]+_[A-Z0-9_]+=\w+|\b\w+\(\)|(?:(?<!\w)\^?=?)\b(?:\w+\+)?\w+_\w+\b(?:\(\)|:\d+)?|\boptions\.\w+|\b\w+\[[^\]\n]*\]|\bnccl[A-Z]\w+")
 TAG = re.compile(r"^(Blocks|Blocking|Thread safety|Threads|Errors?|Notes?|Returns|In place|Limits?|Streams?|Types?): ?")
 
 

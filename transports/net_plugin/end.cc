@@ -153,7 +153,8 @@ Status NetEnd::advance(CarrierEvents& events) {
 
 bool NetEnd::sent_all() const { return sending_.idle() && filled_bytes_ == 0 && !message_ && credits_.empty(); }
 
-// An end that is not connected must help the other end to connect if they share lanes.
+// An end that shares lanes with the other end calls advance() until it is connected: connect() of one end needs
+// accept() of the other.
 bool NetEnd::flushed() const {
   if (peer_left_) return true;
   if (!connected()) return reading_.empty() && writing_.empty();
