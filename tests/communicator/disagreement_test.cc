@@ -80,5 +80,19 @@ TEST(Disagreement, NamesAutotuningSettings) {
   EXPECT_FALSE(has(words, "compression format")) << words;
 }
 
+// NCCL's variables are ignored where they do not apply, so ranks could run different algorithms.
+TEST(Disagreement, NamesVariablesOfNccl_WhenOneRankUsesThem) {
+  const std::string algorithms = reported_of([](CommunicatorOptions& options, Rank rank) {
+    options.algorithm = "ring";
+    options.algorithm_is_from_nccl = rank == 0;
+  });
+  EXPECT_TRUE(has(algorithms, "NCCL_ALGO")) << algorithms;
+  const std::string protocols = reported_of([](CommunicatorOptions& options, Rank rank) {
+    options.protocol = "Simple";
+    options.protocol_is_from_nccl = rank == 0;
+  });
+  EXPECT_TRUE(has(protocols, "NCCL_PROTO")) << protocols;
+}
+
 }  // namespace
 }  // namespace tutti::test

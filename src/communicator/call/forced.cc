@@ -118,7 +118,13 @@ void CommunicatorOptions::update_agreement_hash() {
   const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));
   const std::string format_or_bound = max_relative_error > 0 ? bound : compression == "raw" ? "" : compression;
   const std::string range = std::to_string(min_channels) + '-' + std::to_string(max_channels);
-  for (const std::string& word : {algorithm, protocol, format_or_bound, std::to_string(channels), range, autotunes})
+  // Names from NCCL's variables are ignored where they do not apply.
+  const auto with_source = [](const std::string& word, bool is_from_nccl) {
+    return word.empty() || !is_from_nccl ? word : word + " of NCCL";
+  };
+  for (const std::string& word :
+       {with_source(algorithm, algorithm_is_from_nccl), with_source(protocol, protocol_is_from_nccl), format_or_bound,
+        std::to_string(channels), range, autotunes})
     agreement_hash = hashed(agreement_hash, word + '/');
   requested = requested_of(*this);
 }

@@ -62,9 +62,9 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
            "the plugin reads must match on all ranks";
   return ", with different settings; these must match on all ranks: the bound on errors (options.max_relative_error, "
          "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), the bounds on channels "
-         "(options.tuning->min_channels and max_channels, or minCTAs and maxCTAs), and the tuner plugin "
-         "(TUTTI_TUNER_PLUGIN or "
-         "NCCL_TUNER_PLUGIN)";
+         "(options.tuning->min_channels and max_channels, or minCTAs and maxCTAs), the tuner plugin "
+         "(TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN), and whether NCCL_ALGO and NCCL_PROTO or Tutti's own settings "
+         "request the algorithm and protocol";
 }
 
 // Returns the start of a message: "ranks disagree on collective 2 of gradients: rank 0 called all_reduce(10 float32,
