@@ -93,6 +93,9 @@ std::uint64_t message_bytes(const Query& query, CompressionFormat compression);
 Choice choice_of(const Query& query, std::string_view algorithm, Protocol protocol);
 // Device part of choose(); honours forced settings. Uses the format in query.compression, whatever the bound.
 Choice choose_for_gpus(const Query& query);
+// Devices: returns the algorithm for a request of NVLS by NCCL's name: kSwitchMapped if switches serve the buffers and
+// it is predicted to be the faster one, else kSwitchStaged.
+std::string_view switch_algorithm(const Query& query);
 // Devices: limits the channels to those requested and available. A minimum above the available number has no effect.
 void limit_channels(const Query& query, Choice& choice);
 // True if the algorithm depends on the order of ranks, of which each channel may have its own. Ranks of such an

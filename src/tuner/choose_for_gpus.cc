@@ -120,12 +120,17 @@ std::string_view on_ring(const Query& query) {
   return query.block_bytes <= kMaxStagedBytes || (few_lanes && !query.mapped) ? "two_shot_staged" : "";
 }
 
+// Size from which switches in the buffers are predicted to be faster than the staging ring.
+std::uint64_t min_switch_mapped_bytes(const Query& query) {
+  return query.problem.ranks < kMinSwitchRanks ? kMaxStagedBytes + 1 : kMinSwitchMappedBytes;
+}
+
 // True if sums by switches in the buffers are predicted to be the fastest.
 bool prefers_switches_in_buffers(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (!query.mapped || !query.by_switches_mapped || !query.protocol.empty()) return false;
   if (ranks < kMinSwitchMappedRanks || ranks > kFewRanks) return false;
-  return query.block_bytes >= (ranks < kMinSwitchRanks ? kMaxStagedBytes + 1 : kMinSwitchMappedBytes);
+  return query.block_bytes >= min_switch_mapped_bytes(query);
 }
 
 std::string_view all_reduce(const Query& query) {
@@ -206,6 +211,16 @@ std::uint32_t max_channels_of(const Query& query, const Choice& choice) {
 bool uses_rank_order(std::string_view algorithm) {
   return algorithm == "ring" || algorithm == "chain" || algorithm == "hierarchical_ring" ||
          algorithm == "hierarchical_tree";
+}
+
+std::string_view switch_algorithm(const Query& query) {
+  const auto is_mapped = [](const Algorithm* algorithm) { return algorithm->name() == kSwitchMapped; };
+  const bool exists = std::any_of(query.catalogue.begin(), query.catalogue.end(), is_mapped);
+  const Rank blocks = query.problem.collective == Collective::all_reduce ? 1 : query.problem.ranks;
+  const bool large = query.block_bytes * blocks >= min_switch_mapped_bytes(query);
+  // switch_staged ignores the protocol. switch_mapped would cut its chunks to the slots of LL.
+  const bool simple = query.protocol.empty() || query.protocol == "Simple";
+  return exists && large && simple && query.mapped && query.by_switches_mapped ? kSwitchMapped : kSwitchStaged;
 }
 
 void limit_channels(const Query& query, Choice& choice) {

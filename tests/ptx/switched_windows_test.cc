@@ -148,6 +148,21 @@ TEST(SwitchedWindows, AreUsedByDefault_UnlessDisabled) {
   EXPECT_EQ(run_ranks(4, "all", work), "right");
 }
 
+// NCCL_ALGO=NVLS, which means switch_staged elsewhere. Our name always means switch_staged.
+TEST(SwitchedWindows, ServeNcclsVariable_InLargeBuffers) {
+  constexpr std::uint64_t kLarge = (4 << 20) / sizeof(float) + 2;
+  const auto work = [](const Member& member) -> std::string {
+    WindowMemory window(member, 0, 8 << 20);
+    const std::string small = run_in(window, member, {.count = 1003, .by_nccl = true}, {}, "switch_staged");
+    if (small != "right") return "small: " + small;
+    const std::string ours = run_in(window, member, {.count = kLarge}, {0, 0}, "switch_staged");
+    if (ours != "right") return "by our name: " + ours;
+    const std::string large = run_in(window, member, {.count = kLarge, .by_nccl = true}, {0, 0}, "switch_staged");
+    return large == "ran switch_mapped" ? window.withdraw() : "large: " + large;
+  };
+  EXPECT_EQ(run_ranks(3, "all", work), "right");
+}
+
 // Rank 1 does not call. The others wait until it aborts, and then free their windows.
 TEST(SwitchedWindows, EndCalls_WhenARankAborts) {
   std::atomic<int> called = 0;

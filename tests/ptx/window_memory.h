@@ -66,6 +66,7 @@ inline std::string run_in(const WindowMemory& window, const Member& member, cons
   call.reduction = shape.reduction;
   DeviceCall made = member.own.call(0, call);
   made.options.algorithm = algorithm;
+  made.options.algorithm_is_from_nccl = shape.by_nccl;
   made.options.channels = shape.channels;
   made.options.timeout_ms = 500'000;
   made.options.update_agreement_hash();

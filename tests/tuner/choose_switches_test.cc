@@ -103,6 +103,32 @@ TEST(ChooseForGpus, ChoosesSwitchesInBuffers_ForLargeSums) {
   EXPECT_EQ(choice.protocol, Protocol::simple);
 }
 
+TEST(ChooseForGpus, ServesRequestsOfNvls_WhereSwitchesAreFaster) {
+  const auto with = [](Collective collective, std::uint64_t bytes, Rank ranks, auto change) {
+    Query query = query_on(collective, bytes);
+    query.problem.ranks = ranks;
+    query.mapped = query.by_switches = query.by_switches_mapped = true;
+    change(query);
+    return switch_algorithm(query);
+  };
+  constexpr std::uint64_t kMiB = 1 << 20;
+  const auto on = [&](Collective collective, std::uint64_t bytes, Rank ranks = 8) {
+    return with(collective, bytes, ranks, [](Query&) {});
+  };
+  EXPECT_EQ(on(Collective::all_reduce, 8 * kMiB), kSwitchMapped);
+  EXPECT_EQ(on(Collective::all_reduce, 8 * kMiB - 1), kSwitchStaged);
+  EXPECT_EQ(on(Collective::all_reduce, 4 * kMiB + 1, 4), kSwitchMapped);
+  EXPECT_EQ(on(Collective::all_reduce, 4 * kMiB, 4), kSwitchStaged);
+  EXPECT_EQ(on(Collective::all_gather, kMiB), kSwitchMapped) << "all blocks count";
+  EXPECT_EQ(on(Collective::reduce_scatter, kMiB - 1), kSwitchStaged);
+  EXPECT_EQ(on(Collective::broadcast, 64 * kMiB), kSwitchStaged) << "there is no such broadcast in buffers";
+  const auto large = [&](auto change) { return with(Collective::all_reduce, 64 * kMiB, 8, change); };
+  EXPECT_EQ(large([](Query& query) { query.mapped = false; }), kSwitchStaged);
+  EXPECT_EQ(large([](Query& query) { query.by_switches_mapped = false; }), kSwitchStaged);
+  EXPECT_EQ(large([](Query& query) { query.protocol = "Simple"; }), kSwitchMapped);
+  EXPECT_EQ(large([](Query& query) { query.protocol = "LL"; }), kSwitchStaged) << "its chunks would be small";
+}
+
 // A request where no switch serves the buffers runs the same plan with loads and stores.
 TEST(ChooseForGpus, RunsSwitchMapped_OnRequest) {
   for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather}) {

@@ -160,30 +160,32 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
   const bool by_switches = peers_.multicast_ring() != nullptr && (add || !reduces(call.collective)) &&
                            compression.compression == CompressionFormat::none;
   const bool mapped = (peers_.on_one_device() || windows_.windows_of(call).both()) && knows_factors;
-  return Query{.problem = problem,
-               .block_bytes = call.count * size_of(call.type),
-               .mapped = mapped,
-               .algorithm = forced_algorithm(options, problem, by_switches),
-               .protocol = protocol,
-               .compression = compression.compression,
-               .max_relative_error = compression.max_relative_error,
-               .type = call.type,
-               .network = peers_.network(),
-               .thread_blocks = peers_.thread_blocks(),
-               .only_rings = rings_.only_rings,
-               .on_nvlinks = !peers_.network() && peers_.all_on_nvlink(),
-               .channels = options.channels,
-               .min_channels = options.min_channels,
-               .max_channels = options.max_channels,
-               .lane_channels = peers_.lanes().channels_to_all(),
-               .orders = static_cast<std::uint32_t>(rings_.each.size()),
-               .rail_channels = peers_.lanes().rail_channels,
-               .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
-               .ring = peers_.ring(),
-               .by_switches = by_switches,
-               .by_switches_mapped = by_switches && mapped && windows_.all_multicast(),
-               .catalogue = catalogue(problem.collective),
-               .machine = &machine_};
+  Query query{.problem = problem,
+              .block_bytes = call.count * size_of(call.type),
+              .mapped = mapped,
+              .algorithm = forced_algorithm(options, problem, by_switches),
+              .protocol = protocol,
+              .compression = compression.compression,
+              .max_relative_error = compression.max_relative_error,
+              .type = call.type,
+              .network = peers_.network(),
+              .thread_blocks = peers_.thread_blocks(),
+              .only_rings = rings_.only_rings,
+              .on_nvlinks = !peers_.network() && peers_.all_on_nvlink(),
+              .channels = options.channels,
+              .min_channels = options.min_channels,
+              .max_channels = options.max_channels,
+              .lane_channels = peers_.lanes().channels_to_all(),
+              .orders = static_cast<std::uint32_t>(rings_.each.size()),
+              .rail_channels = peers_.lanes().rail_channels,
+              .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
+              .ring = peers_.ring(),
+              .by_switches = by_switches,
+              .by_switches_mapped = by_switches && mapped && windows_.all_multicast(),
+              .catalogue = catalogue(problem.collective),
+              .machine = &machine_};
+  if (options.algorithm_is_from_nccl && query.algorithm == kSwitchStaged) query.algorithm = switch_algorithm(query);
+  return query;
 }
 
 // ---- Candidates ----

@@ -41,7 +41,8 @@ Machine machine_of(const Hosts& hosts);
 Machine machine_of_gpus(const Hosts& hosts);
 
 // Returns the algorithm that the options force. Returns "" if the collective has no algorithm of this name, or if
-// NCCL_ALGO names one that does not support the problem, or switches (NVLS) that do not serve this call.
+// NCCL_ALGO names one that does not support the problem, or switches (NVLS) that do not serve this call. For NVLS it is
+// kSwitchStaged; see switch_algorithm().
 std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem, bool by_switches);
 
 // Returns the tuner's query for a problem, with all algorithms of the collective.
