@@ -10,9 +10,11 @@
 
 #include <atomic>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
+#include "src/base/log.h"
 #include "tests/transports/ends.h"
 #include "tests/transports/net_plugin/stand_in.h"
 #include "transports/net_plugin/plugin.h"
@@ -131,6 +133,16 @@ TEST(NetPlugin, IsInitializedPerCommunicator_FromVersion11On) {
     EXPECT_EQ(plugin.initialized(), before + 2);
     EXPECT_EQ(plugin.live(), objects) << "finalize was not called";
   }
+}
+
+TEST(NetPlugin, LogsThroughTutti) {
+  static std::string lines;
+  set_log_level(LogLevel::info);
+  set_log_sink([](std::string_view line) { lines += line; });
+  const auto source = open_net_plugin({.plugins = kNewest});
+  set_log_sink(nullptr);
+  set_log_level(LogLevel::warn);
+  EXPECT_TRUE(contains(lines, "INFO network plugin: stand-in starts, version 12\n")) << lines;
 }
 
 TEST(NetPlugin, IsInitializedOnce_BeforeVersion11) {

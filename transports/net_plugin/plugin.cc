@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <map>
@@ -12,6 +11,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/plugin_log.h"
 
 namespace tutti {
 namespace {
@@ -20,19 +20,11 @@ using namespace nccl_net;  // NOLINT(google-build-using-namespace): names of one
 
 constexpr std::size_t kMaxBytesOfV8 = std::size_t{1} << 30;
 
-LogLevel level_of(std::int32_t level) {
-  if (level == 1 || level == 3) return LogLevel::info;
-  return level == 5 ? LogLevel::trace : LogLevel::warn;
-}
-
-void log_for_plugin(std::int32_t level, unsigned long, const char*, std::int32_t, const char* format, ...) {
-  if (level <= 0 || format == nullptr || !logs(level_of(level))) return;
-  char text[900];
-  va_list arguments;
+void log_for_net_plugin(std::int32_t level, unsigned long, const char*, std::int32_t, const char* format, ...) {
+  std::va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
+  log_for_plugin("network plugin", level, format, arguments);
   va_end(arguments);
-  log(level_of(level), "network plugin: %s", text);
 }
 
 nccl_net::Code ignore_event(void**, std::int32_t, void*, std::int64_t, void*) { return kSuccess; }
@@ -139,10 +131,10 @@ Result<void*> NetPlugin::initialize(std::uint64_t communicator) const {
   void* context = nullptr;
   nccl_net::Code code = kSuccess;
   if (version_ >= 11) {
-    code = as<Init11>(table_->init)(&context, communicator, &config, log_for_plugin, ignore_event);
+    code = as<Init11>(table_->init)(&context, communicator, &config, log_for_net_plugin, ignore_event);
   } else if (const auto [entry, is_new] = initialized.try_emplace(this, kSuccess); is_new) {
-    code = version_ == 10 ? as<Init10>(table_->init)(log_for_plugin, ignore_event)
-                          : as<Init8>(table_->init)(log_for_plugin);
+    code = version_ == 10 ? as<Init10>(table_->init)(log_for_net_plugin, ignore_event)
+                          : as<Init8>(table_->init)(log_for_net_plugin);
     if (code != kSuccess) initialized.erase(entry);
   }
   if (code != kSuccess) return error("init", code, "");

@@ -2,32 +2,24 @@
 
 #include <atomic>
 #include <cstdarg>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/plugin_log.h"
 
 namespace tutti {
 namespace {
 
 using namespace nccl_tuner;  // NOLINT(google-build-using-namespace): names of one header of ours.
 
-LogLevel level_of(std::int32_t level) {
-  if (level == 3) return LogLevel::info;
-  return level == 5 ? LogLevel::trace : LogLevel::warn;
-}
-
-void log_for_plugin(std::int32_t level, unsigned long, const char*, std::int32_t, const char* format, ...) {
-  if (level <= 0 || format == nullptr || !logs(level_of(level))) return;
-  char text[900];
-  va_list arguments;
+void log_for_tuner_plugin(std::int32_t level, unsigned long, const char*, std::int32_t, const char* format, ...) {
+  std::va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(text, sizeof text, format, arguments);
+  log_for_plugin("tuner plugin", level, format, arguments);
   va_end(arguments);
-  log(level_of(level), "tuner plugin: %s", text);
 }
 
 std::string file_of(const std::string& name) {
@@ -94,10 +86,10 @@ std::unique_ptr<TunerAdviser> TunerAdviser::make(const TunerPlugin* plugin, cons
     NvlinkDomains domains = {static_cast<std::int32_t>(ranks.hosts), static_cast<std::int32_t>(ranks.min_per_host),
                              static_cast<std::int32_t>(ranks.max_per_host)};
     Constants constants = {};  // Ignored: they belong to NCCL's cost model.
-    error = plugin->newer_->init(&context, ranks.communicator, ranks.ranks, ranks.hosts, log_for_plugin, &domains,
+    error = plugin->newer_->init(&context, ranks.communicator, ranks.ranks, ranks.hosts, log_for_tuner_plugin, &domains,
                                  &constants);
   } else {
-    error = plugin->older_->init(ranks.ranks, ranks.hosts, log_for_plugin, &context);
+    error = plugin->older_->init(ranks.ranks, ranks.hosts, log_for_tuner_plugin, &context);
   }
   if (error == kSuccess) return std::unique_ptr<TunerAdviser>(new TunerAdviser(*plugin, context));
   log(LogLevel::warn, "tuner plugin %s is not used: %s", plugin->name().c_str(), error_text("init", error).c_str());
