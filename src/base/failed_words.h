@@ -3,6 +3,7 @@
 // words on different lines for all of them at once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "src/base/atomic.h"
@@ -22,5 +23,6 @@ struct FailedWords {
 
   Word words[kCount];
 };
+static_assert(sizeof(FailedWords) == std::size_t{128} * FailedWords::kCount);
 
 }  // namespace tutti

@@ -17,7 +17,7 @@ enum Constant : std::size_t {
   kFence,
   kCounter,
   kReceive,
-  kLlStep,
+  kInstructions,
   kLlMessage,
   kAddresses,
   kAccess,
@@ -35,7 +35,7 @@ constexpr std::array<GpuConstant, kConstantCount> kConstants = {{
     {"system fence", 1.0, "us", "github.com/meta-pytorch/torchcomms/pull/3325, GB200: 0.7 to 1"},
     {"counter of a message, stored or polled", 0.2, "us", kEstimate},
     {"barriers and first load of a message", 1.2, "us", kEstimate},
-    {"instructions of a step of LL", 2.5, "us", kMeasured},
+    {"instructions of a step", 2.5, "us", kMeasured},
     {"message of LL, sent or received", 0.1, "us", kMeasured},
     {"exchange of addresses", 1.3, "us", kMeasured},
     {"announcement of accesses in host memory", 2.1, "us", kMeasured},
@@ -55,7 +55,7 @@ constexpr GpuKernel kGpuKernel = {
     .start_us = at(kKernel) + at(kLaneEnds) + at(kCall),
     .mapped_us = at(kHostWords) + at(kLoad) + at(kAddresses) + at(kAccess) + at(kLeave) - at(kLaneEnds),
     .step_us = kStepUs,
-    .ll_step_us = at(kLlStep),
+    .instructions_us = at(kInstructions),
     .simple_message_us = at(kCounter),
     .ll_message_us = at(kLlMessage),
     .copy_gbytes_per_s = kCopyRate,
@@ -68,13 +68,16 @@ std::span<const GpuConstant> gpu_constants() { return kConstants; }
 
 const GpuKernel& gpu_kernel() { return kGpuKernel; }
 
+void add_instructions(Costs& costs) {
+  for (auto& hops : costs.hop_us) {
+    for (double& hop_us : hops) hop_us += kGpuKernel.instructions_us;
+  }
+}
+
 void set_gpu_kernel(Costs& costs) {
   costs.base_us.fill(kGpuKernel.start_us);
-  for (const Protocol protocol : {Protocol::ll, Protocol::ll128}) {
-    const auto i = static_cast<std::size_t>(protocol);
-    costs.base_us[i] += kGpuKernel.ll_step_us;
-    for (auto& hops : costs.hop_us) hops[i] += kGpuKernel.ll_step_us;
-  }
+  for (const Protocol protocol : {Protocol::ll, Protocol::ll128})
+    costs.base_us[static_cast<std::size_t>(protocol)] += kGpuKernel.instructions_us;
   costs.mapped_us = kGpuKernel.mapped_us;
   costs.step_us.fill(kGpuKernel.ll_message_us);
   costs.step_us[static_cast<std::size_t>(Protocol::simple)] = kGpuKernel.step_us / 2 + kGpuKernel.simple_message_us;

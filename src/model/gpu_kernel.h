@@ -23,10 +23,10 @@ struct GpuConstant {
 std::span<const GpuConstant> gpu_constants();
 
 struct GpuKernel {
-  double start_us = 0;    // Begin and end of a call on lanes.
-  double mapped_us = 0;   // Added in calls that access peers' memory.
-  double step_us = 0;     // Time of a thread block per step of Simple, in addition to its bytes.
-  double ll_step_us = 0;  // Instructions of a joined step of LL: the first one, and one per hop.
+  double start_us = 0;         // Begin and end of a call on lanes.
+  double mapped_us = 0;        // Added in calls that access peers' memory.
+  double step_us = 0;          // Time of a thread block per step of Simple, in addition to its bytes.
+  double instructions_us = 0;  // Instructions of a step: once per hop, and of LL for the first step.
   // Time of a thread block per message that it sends or receives, in addition.
   double simple_message_us = 0, ll_message_us = 0;
   double copy_gbytes_per_s = 0;  // Rate of a thread block.
@@ -35,8 +35,9 @@ struct GpuKernel {
 };
 const GpuKernel& gpu_kernel();
 
-// Sets the costs of Tutti's kernels, and adds those of LL steps to the hops. Costs count messages; a fused step handles
-// two on average.
+// Sets the costs of Tutti's kernels, but not hops. Costs count messages; a fused step handles two on average.
 void set_gpu_kernel(Costs& costs);
+// Adds the instructions of a step to hops that are those of links alone.
+void add_instructions(Costs& costs);
 
 }  // namespace tutti

@@ -68,6 +68,7 @@ Costs device_costs() {
     hops[kLl] = hops[kLl128] = 0.6;
   }
   costs.hop_us[static_cast<std::size_t>(LinkClass::network)] = {14, 5, 8.5};
+  add_instructions(costs);
   set_gpu_kernel(costs);
   costs.sent_bytes_per_byte[kLl] = 2;
   costs.sent_bytes_per_byte[kLl128] = 128.0 / 120;

@@ -80,11 +80,13 @@ Costs blackwell() {
   return costs;
 }
 
-// Replaces the costs of NCCL's kernels by those of Tutti's. Hops are the same: the time until a peer sees a flag.
+// Replaces the costs of NCCL's kernels by those of Tutti's. A hop is the time until a peer sees a flag, as for NCCL,
+// and the instructions of a step.
 Costs with_kernels_of_tutti(Costs costs) {
   constexpr std::uint32_t kThreadBlocks = 64;  // Maximum of a call (src/communicator/peers/rank_device_memory.h).
   constexpr auto kSimple = static_cast<std::size_t>(Protocol::simple);
   const GpuKernel& kernel = gpu_kernel();
+  add_instructions(costs);
   set_gpu_kernel(costs);
   costs.step_us.fill(0);
   costs.step_us[kSimple] = kernel.step_us;
