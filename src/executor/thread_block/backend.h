@@ -154,9 +154,9 @@ class ThreadBlockBackend {
   using Part = MessagePart;
   TUTTI_HOST_DEVICE Part part(std::uint32_t messages) const {
     const std::uint32_t threads = thread_block_.thread_count();
-    std::uint32_t halvings = 0;
-    while (threads >> halvings > Ll128Threads::kThreads && (threads >> halvings) * messages > threads) ++halvings;
-    return thread_block_.part(halvings);
+    if (messages <= 1 || threads <= Ll128Threads::kThreads) return thread_block_.part(0);
+    const std::uint32_t most = bit_width_of(threads / Ll128Threads::kThreads) - 1, wanted = bit_width_of(messages - 1);
+    return thread_block_.part(wanted < most ? wanted : most);
   }
 
   TUTTI_HOST_DEVICE Progress receive_ll_message(const LaneState& lane, Signature signature, std::uint64_t bytes,

@@ -11,33 +11,6 @@
 
 namespace tutti {
 
-// Layout of a thread block's memory.
-struct ChannelLayout {
-  std::uint32_t states, lanes, peers, pointers, sources, targets, stages, scaled, marks, misaligned, bytes;
-
-  TUTTI_HOST_DEVICE explicit ChannelLayout(const Image& image) {
-    std::uint32_t at = image.bytes;
-    const auto take = [&](std::uint32_t count, std::uint32_t size) {
-      const std::uint32_t begin = at;
-      at = (at + count * size + 15) / 16 * 16;
-      return begin;
-    };
-    const std::uint32_t widest = image.widest + 1;
-    states = take(image.lane_count, sizeof(LaneState));  // First; see Channel::load_lanes().
-    lanes = take(image.lane_count, sizeof(LaneState*));
-    peers = take((image.accesses_peers | image.accesses_scratch) != 0 ? image.ranks + image.by_switches : 0,
-                 sizeof(RankBuffers));
-    pointers = take(2 * widest, sizeof(std::byte*));
-    sources = take(widest, sizeof(std::byte*));
-    targets = take(widest, sizeof(std::byte*));
-    stages = take(image.stage_bytes != 0 ? widest + 1 : 0, image.stage_bytes);
-    scaled = take(widest, 1);
-    marks = take(image.launch.cut.group > 1 ? static_cast<std::uint32_t>(sizeof(KernelRounding)) + 2 * widest : 0, 1);
-    misaligned = take(1, sizeof(std::uint32_t));
-    bytes = at;
-  }
-};
-
 // Describes a buffer of this rank for peers.
 TUTTI_HOST_DEVICE inline BufferLocation location_of(const KernelCall& call, const std::byte* buffer,
                                                     std::uint32_t window, std::uint32_t ranks) {
@@ -95,7 +68,7 @@ class Channel {
     copy(call_.image + std::size_t{channel_ % call_.images} * call_.image_bytes, memory_, call_.image_bytes);
     thread_block_.join();
     Image& image = *reinterpret_cast<Image*>(memory_);
-    const ChannelLayout layout(image);
+    const ChannelLayout& layout = image.layout;
     fill_in(image, layout);
     const Progress begins = thread_block_.agree(too_late ? Progress::waiting : Progress::done);
     if (begins != Progress::done) return begins;
@@ -131,13 +104,17 @@ class Channel {
 
   // Copies the lane ends behind the image, where ChannelLayout has them. The last threads do so, which have no part of
   // a small image: both copies wait for memory at the same time.
-  TUTTI_HOST_DEVICE void load_lanes() const {
+  TUTTI_HOST_DEVICE void load_lanes() {
     const std::uint32_t step = thread_block_.thread_count();
-    for (std::uint32_t i = step - 1 - thread_block_.thread(); i < call_.lanes; i += step) {
-      const LaneState* end = call_.ends(channel_)[i];
+    for (std::uint32_t i = own_lane(); i < call_.lanes; i += step) {
+      LaneState* end = call_.ends(channel_)[i];
+      if (i == own_lane()) own_end_ = end;
       if (end != nullptr) at<LaneState>(call_.image_bytes)[i] = *end;
     }
   }
+
+  // The first lane whose end this thread loads and writes back.
+  TUTTI_HOST_DEVICE std::uint32_t own_lane() const { return thread_block_.thread_count() - 1 - thread_block_.thread(); }
 
   TUTTI_HOST_DEVICE std::byte* const* base(Image& image, const ChannelLayout& layout, std::uint64_t which) const {
     if (which == kBaseInput) return &image.launch.self.input;
@@ -161,7 +138,10 @@ class Channel {
     const std::uint32_t step = thread_block_.thread_count();
     auto* operands = at<Operand>(image.operands);
     auto* states = at<LaneState>(layout.states);
-    for (std::uint32_t i = first; i < image.lane_count; i += step) at<LaneState*>(layout.lanes)[i] = states + i;
+    for (std::uint32_t i = first; i < image.lane_count; i += step) {
+      at<LaneState*>(layout.lanes)[i] = states + i;
+      at<std::uint64_t>(layout.begins)[i] = states[i].next;
+    }
     auto* lanes = at<StraightLane>(image.straight_lanes);
     for (std::uint32_t i = first; i < image.straight_lane_count; i += step) {
       lanes[i].lane = states + number(lanes[i].lane);
@@ -174,9 +154,15 @@ class Channel {
     }
     for (std::uint32_t i = first; i < image.ranks + image.by_switches && image.accesses_scratch != 0; i += step)
       at<RankBuffers>(layout.peers)[i].scratch = call_.exchange->scratch[i];
-    if (first != 0) return;
-    *at<std::uint32_t>(layout.misaligned) = 0;
-    image.task = with_scalar(call_.task);
+    if (first == 0) {
+      *at<std::uint32_t>(layout.misaligned) = 0;
+      image.task = with_scalar(call_.task);
+    }
+    if (first == step - 1) fill_in_launch(image, layout);
+  }
+
+  // By another thread than the task, at the same time.
+  TUTTI_HOST_DEVICE void fill_in_launch(Image& image, const ChannelLayout& layout) {
     Launch& launch = image.launch;
     launch.self = call_.self;
     launch.signature = call_.signature;
@@ -185,8 +171,8 @@ class Channel {
     if (image.straight_stage_count == 0) return;
     launch.straight = {at<std::uint32_t>(image.straight_stages),
                        at<StraightStep>(image.straight_steps),
-                       lanes,
-                       memory,
+                       at<StraightLane>(image.straight_lanes),
+                       at<StraightMemory>(image.straight_memory),
                        image.straight_stage_count,
                        image.straight_ll != 0};
   }
@@ -312,12 +298,11 @@ class Channel {
   // of earlier calls. Its credits, which lie in its memory, need not be read for them.
   TUTTI_HOST_DEVICE void credit_earlier_calls(const Image& image, const ChannelLayout& layout) {
     auto* states = at<LaneState>(layout.states);
-    LaneState* const* ends = call_.ends(channel_);
+    const auto* begins = at<std::uint64_t>(layout.begins);
     for (std::uint32_t i = thread_block_.thread(); i < image.lane_count; i += thread_block_.thread_count()) {
       const std::uint32_t answer = at<std::uint32_t>(image.answers)[i];
-      if (answer == kNoAnswer || states[answer].next == ends[answer]->next) continue;
-      const std::uint64_t begin = ends[i]->next;
-      if (states[i].seen < begin) states[i].seen = begin;
+      if (answer == kNoAnswer || states[answer].next == begins[answer]) continue;
+      if (states[i].seen < begins[i]) states[i].seen = begins[i];
     }
   }
 
@@ -325,8 +310,8 @@ class Channel {
   TUTTI_HOST_DEVICE void write_back_lanes(const Image& image, const ChannelLayout& layout) {
     thread_block_.join();
     const auto* states = at<LaneState>(layout.states);
-    for (std::uint32_t i = thread_block_.thread(); i < image.lane_count; i += thread_block_.thread_count()) {
-      LaneState& end = *call_.ends(channel_)[i];
+    for (std::uint32_t i = own_lane(); i < image.lane_count; i += thread_block_.thread_count()) {
+      LaneState& end = i == own_lane() ? *own_end_ : *call_.ends(channel_)[i];
       end.next = states[i].next;
       end.seen = states[i].seen;
     }
@@ -340,6 +325,7 @@ class Channel {
   const bool resumes_;
   Blocked blocked_;
   Cursor cursor_;
+  LaneState* own_end_ = nullptr;  // Of own_lane().
   std::uint32_t absent_ = kNone;
   Progress own_ = Progress::done;
 };

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "src/base/status.h"
+#include "src/executor/thread_block/compression_rounding.h"
 #include "src/executor/thread_block/ll_words.h"
 
 namespace tutti {
@@ -29,6 +30,7 @@ class ImageWriter {
   std::vector<std::byte> finish(Image image) {
     TUTTI_ASSERT(bytes_.size() < ~std::uint32_t{0});
     image.bytes = static_cast<std::uint32_t>(bytes_.size());
+    image.layout = ChannelLayout(image);
     std::memcpy(bytes_.data(), &image, sizeof image);
     return std::move(bytes_);
   }
@@ -102,6 +104,29 @@ std::uint64_t base_of(const StraightMemory& memory, const Launch& launch) {
 }
 
 }  // namespace
+
+ChannelLayout::ChannelLayout(const Image& image) {
+  std::uint32_t at = image.bytes;
+  const auto take = [&](std::uint32_t count, std::size_t size) {
+    const std::uint32_t begin = at;
+    at = (at + count * static_cast<std::uint32_t>(size) + 15) / 16 * 16;
+    return begin;
+  };
+  const std::uint32_t more = image.widest + 1;
+  states = take(image.lane_count, sizeof(LaneState));  // First; see Channel::load_lanes().
+  lanes = take(image.lane_count, sizeof(LaneState*));
+  begins = take(image.lane_count, sizeof(LaneState::next));
+  peers = take((image.accesses_peers | image.accesses_scratch) != 0 ? image.ranks + image.by_switches : 0,
+               sizeof(RankBuffers));
+  pointers = take(2 * more, sizeof(std::byte*));
+  sources = take(more, sizeof(std::byte*));
+  targets = take(more, sizeof(std::byte*));
+  stages = take(image.stage_bytes != 0 ? more + 1 : 0, image.stage_bytes);
+  scaled = take(more, 1);
+  marks = take(image.launch.cut.group > 1 ? static_cast<std::uint32_t>(sizeof(KernelRounding)) + 2 * more : 0, 1);
+  misaligned = take(1, sizeof(std::uint32_t));
+  bytes = at;
+}
 
 std::vector<std::byte> make_image(const Program& program, const Launch& launch, const StraightProgram& straight,
                                   std::uint32_t ranks, bool accesses_peers, std::uint64_t stage_bytes) {
@@ -178,6 +203,7 @@ std::vector<std::byte> join_images(std::vector<std::vector<std::byte>> images) {
   for (std::vector<std::byte>& bytes : images) {
     auto& image = *reinterpret_cast<Image*>(bytes.data());
     image.bytes = static_cast<std::uint32_t>(longest);
+    image.layout = ChannelLayout(image);
     bytes.resize(longest);
     joined.insert(joined.end(), bytes.begin(), bytes.end());
   }

@@ -10,6 +10,19 @@
 
 namespace tutti {
 
+struct Image;
+
+// Offsets in a thread block's memory, behind the image.
+struct ChannelLayout {
+  std::uint32_t states = 0, lanes = 0, begins = 0, peers = 0, pointers = 0, sources = 0, targets = 0, stages = 0,
+                scaled = 0;
+  std::uint32_t marks = 0, misaligned = 0;
+  std::uint32_t bytes = 0;  // Total size, with the image.
+
+  ChannelLayout() = default;
+  explicit ChannelLayout(const Image& image);
+};
+
 // Offsets are bytes from the start of the image, multiples of 16.
 struct Image {
   std::uint32_t bytes = 0;  // Total size.
@@ -36,10 +49,12 @@ struct Image {
   std::uint32_t reserved[3] = {};
   // Bytes of each peer's buffers up to the last unit that a step accesses.
   std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
+  ChannelLayout layout;
   FoldTask task;  // In a thread block's copy: the task of the call, with its scalar.
   Launch launch;  // Without addresses.
 };
-static_assert(sizeof(Image) == 128 + sizeof(FoldTask) + sizeof(Launch) && sizeof(Image) % 16 == 0);
+static_assert(sizeof(Image) == 128 + sizeof(ChannelLayout) + sizeof(FoldTask) + sizeof(Launch) &&
+              sizeof(Image) % 16 == 0);
 
 inline constexpr std::uint32_t kNoAnswer = ~0U;
 
