@@ -49,9 +49,24 @@ class RunningKernel {
   cudaError_t launched_ = cudaSuccess;
 };
 
-// Returns "" if the call waits until the kernel is released, or does not, as expected.
-template <typename Call>
-std::string check_wait(RunningKernel& kernel, bool expected, Call&& call) {
+// A stream that waits for a word until release(). No kernel runs.
+class HeldStream {
+ public:
+  HeldStream() { hold_.hold(stream_); }
+  bool runs() const { return cudaStreamQuery(stream_) == cudaErrorNotReady; }
+  void release() {
+    hold_.open();
+    cudaStreamSynchronize(stream_);
+  }
+
+ private:
+  StreamHold hold_;
+  OwnedStream stream_;
+};
+
+// Returns "" if the call waits until the work, of a kernel or a stream, is released, or does not, as expected.
+template <typename Work, typename Call>
+std::string check_wait(Work& work, bool expected, Call&& call) {
   constexpr int kLooks = 2000;
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   std::atomic<bool> returned = false;
@@ -62,10 +77,10 @@ std::string check_wait(RunningKernel& kernel, bool expected, Call&& call) {
   for (int i = 0; !returned && (expected ? i < kLooks : std::chrono::steady_clock::now() < end); ++i)
     std::this_thread::yield();
   const bool waits = !returned;
-  const bool ran = kernel.runs();
-  kernel.release();
+  const bool ran = work.runs();
+  work.release();
   calling.join();
-  if (!ran) return "the kernel ended early";
+  if (!ran) return "the work ended early";
   return waits == expected ? "" : waits ? "the call waits" : "the call does not wait";
 }
 
@@ -165,6 +180,47 @@ TEST(PtxKernels, AreLoadedWhenNoKernelRuns) {
                 return check_wait(running, lazy, [&] { launch(other_kernel(), stream); });
               }),
               "");
+  }
+}
+
+// Launches kernels with local memory, by a graph or not.
+template <typename Work>
+std::string check_local_memory(bool by_graph) {
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+  std::uint32_t* memory = nullptr;
+  cudaMalloc(&memory, kThreads * 4);
+  OwnedStream stream;
+  const auto check = [&](const void* kernel, bool waits) {
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t instance = nullptr;
+    if (by_graph) {
+      cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+      if (launch(kernel, stream, memory) != cudaSuccess) return std::string("a captured launch");
+      cudaStreamEndCapture(stream, &graph);
+      cudaGraphInstantiate(&instance, graph, 0);
+    }
+    cudaError_t error = cudaErrorUnknown;
+    Work work;
+    std::string failure = check_wait(
+        work, waits, [&] { error = by_graph ? cudaGraphLaunch(instance, stream) : launch(kernel, stream, memory); });
+    return error == cudaSuccess ? failure : cudaGetErrorName(error);
+  };
+  const std::pair<const void*, bool> steps[] = {{store_kernel(), false},
+                                                {local_kernel(), true},
+                                                {local_kernel(), false},
+                                                {smaller_local_kernel(), true},
+                                                {smaller_local_kernel(), false}};
+  for (std::size_t i = 0; i < std::size(steps); ++i) {
+    const std::string failure = check(steps[i].first, steps[i].second);
+    if (!failure.empty()) return "launch " + std::to_string(i) + ": " + failure;
+  }
+  return cudaDeviceSynchronize() == cudaSuccess ? "" : "cudaDeviceSynchronize";
+}
+
+TEST(PtxKernels, WaitForAllStreams_IfTheyHaveLocalMemory) {
+  for (const bool by_graph : {false, true}) {
+    EXPECT_EQ(in_child([=] { return check_local_memory<RunningKernel>(by_graph); }), "") << "graph: " << by_graph;
+    EXPECT_EQ(in_child([=] { return check_local_memory<HeldStream>(by_graph); }), "") << "graph: " << by_graph;
   }
 }
 

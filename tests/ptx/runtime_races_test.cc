@@ -18,10 +18,10 @@ struct Streams {
     succeed(cudaMalloc(&memory, kBytes));
   }
   void fill(cudaStream_t stream) const { succeed(cudaMemsetAsync(memory, 1, kBytes, stream)); }
-  void store(cudaStream_t stream) const {
+  void store(cudaStream_t stream, const void* kernel = store_kernel()) const {
     const void* argument = memory;
     void* arguments[] = {&argument};
-    succeed(cudaLaunchKernel(store_kernel(), dim3(1), dim3(kBytes / 4), arguments, 0, stream));
+    succeed(cudaLaunchKernel(kernel, dim3(1), dim3(kBytes / 4), arguments, 0, stream));
   }
   void wait_for_a() const {
     succeed(cudaEventRecord(event, a));
@@ -158,6 +158,16 @@ TEST(PtxRaces, AreNotOrderedByHardwareQueue) {
     if (ordered) streams.wait_for_a();
     streams.store(streams.b);
     hold.open();
+  });
+}
+
+// The first launch of the kernel waits for the other stream, which later ones do not.
+TEST(PtxRaces, AreNotOrderedByLocalMemory) {
+  expect_race_unless_ordered([](bool ordered) {
+    auto& streams = *new Streams;
+    streams.fill(streams.a);
+    if (ordered) streams.wait_for_a();
+    streams.store(streams.b, local_kernel());
   });
 }
 

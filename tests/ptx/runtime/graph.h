@@ -22,10 +22,11 @@ struct EventMark {
 struct GraphNode {
   int device = 0;
   cudaGraphNodeType type = cudaGraphNodeTypeEmpty;
-  MakeWork make;                        // Null: the node only joins its predecessors.
-  std::shared_ptr<EventMark> awaited;   // Each launch waits for the mark that the event has then.
-  std::shared_ptr<EventMark> recorded;  // Each launch moves the mark.
-  std::vector<std::size_t> before;      // Numbers of the nodes that must end first; smaller than this node's number.
+  MakeWork make;                               // Null: the node only joins its predecessors.
+  const Kernel* needs_local_memory = nullptr;  // Null: not a kernel with local memory.
+  std::shared_ptr<EventMark> awaited;          // Each launch waits for the mark that the event has then.
+  std::shared_ptr<EventMark> recorded;         // Each launch moves the mark.
+  std::vector<std::size_t> before;  // Numbers of the nodes that must end first; smaller than this node's number.
   std::size_t number = 0;
 };
 

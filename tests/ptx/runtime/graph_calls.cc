@@ -1,6 +1,7 @@
 // Functions of graphs and user objects.
 #include <algorithm>
 
+#include "tests/ptx/runtime/kernel.h"
 #include "tests/ptx/runtime/stream.h"
 
 namespace {
@@ -11,7 +12,9 @@ Graph* graph_of(cudaGraph_t handle) { return reinterpret_cast<Graph*>(handle); }
 GraphInstance* instance_of(cudaGraphExec_t handle) { return reinterpret_cast<GraphInstance*>(handle); }
 
 // Appends the nodes to the stream as tasks. Roots wait for the stream and for the last launch of the instance.
-void launch(GraphInstance& instance, Stream& stream) {
+void launch(Lock& lock, GraphInstance& instance, Stream& stream) {
+  for (const auto& node : instance.content->nodes)
+    reserve_local_memory(lock, device_state(node->device), node->needs_local_memory);
   const TaskPtr first = append(stream, nullptr, {instance.last});
   std::vector<TaskPtr> tasks;
   for (const auto& node : instance.content->nodes) {
@@ -84,7 +87,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsig
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t handle) {
-  return enter_runtime([&](Lock&, DeviceState& device) {
+  return enter_runtime([&](Lock& lock, DeviceState& device) {
     Stream* stream = stream_of(handle, device);
     if (graph == nullptr || stream == nullptr) return cudaErrorInvalidValue;
     if (stream->capture != nullptr) {
@@ -95,7 +98,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t handle) {
       const cudaError_t error = forbid_implicit_dependency(device);
       if (error != cudaSuccess) return error;
     }
-    launch(*instance_of(graph), *stream);
+    launch(lock, *instance_of(graph), *stream);
     return cudaSuccess;
   });
 }

@@ -172,6 +172,12 @@ LoadedKernel load(Lock& lock, Kernel& kernel, int device) {
   return {cudaSuccess, &kernel.loaded[device]};
 }
 
+void reserve_local_memory(Lock& lock, DeviceState& device, const Kernel* kernel) {
+  if (kernel == nullptr || device.fits_local_memory.count(kernel) != 0) return;
+  engine().await(lock, "enlarging local memory", [tasks = last_tasks(device)] { return have_ended(tasks); });
+  device.fits_local_memory.insert(kernel);
+}
+
 cudaError_t launch(Lock& lock, const KernelRequest& request, cudaStream_t handle, DeviceState& current) {
   Stream* stream = stream_of(handle, current);
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
@@ -181,6 +187,8 @@ cudaError_t launch(Lock& lock, const KernelRequest& request, cudaStream_t handle
   if (error != cudaSuccess) return error;
   const cudaError_t refusal = check(request, *kernel);
   if (refusal != cudaSuccess) return refusal;
+  const Kernel* const needs_local_memory = kernel->info->local_bytes > 0 ? request.kernel : nullptr;
+  if (stream->capture == nullptr) reserve_local_memory(lock, current, needs_local_memory);
   show_pageable_memory();
   auto made = std::make_shared<ptx::KernelLaunch>();
   made->module = kernel->module;
@@ -190,7 +198,8 @@ cudaError_t launch(Lock& lock, const KernelRequest& request, cudaStream_t handle
   made->dynamic_shared_bytes = static_cast<std::uint32_t>(request.dynamic_shared_bytes);
   made->cooperative = request.cooperative;
   made->parameters = pack(*kernel->info, request.arguments);
-  return enqueue(*stream, {cudaGraphNodeTypeKernel, [made] { return std::make_unique<KernelRun>(made); }});
+  return enqueue(*stream,
+                 {cudaGraphNodeTypeKernel, [made] { return std::make_unique<KernelRun>(made); }, needs_local_memory});
 }
 
 }  // namespace tutti::cudart

@@ -43,6 +43,12 @@ struct LoadedKernel {
 // Source: CUDA programming guide, "Lazy loading", "Concurrent execution".
 LoadedKernel load(Lock& lock, Kernel& kernel, int device);
 
+// Called before a kernel (null: one without local memory) is launched. Its first launch on the device waits for the
+// work of all streams of the device, and orders nothing. The driver enlarges the context's local memory then if the
+// kernel needs more per thread than all before it. How much it needs is not known here, since ptxas adds spills.
+// Source: behaviour of an H200 with driver 580.159; CUDA driver API, CU_CTX_LMEM_RESIZE_TO_MAX: it does not shrink.
+void reserve_local_memory(Lock& lock, DeviceState& device, const Kernel* kernel);
+
 ptx::Machine& machine();  // The machine of the process. Requires the lock.
 
 struct KernelRequest {

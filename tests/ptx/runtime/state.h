@@ -19,6 +19,7 @@ namespace tutti::cudart {
 
 struct Capture;
 struct GraphNode;
+struct Kernel;
 
 struct Stream {
   int device = 0;
@@ -36,7 +37,8 @@ struct DeviceState {
   int ordinal = 0;
   bool active = false;  // The primary context exists.
   cudaError_t fault = cudaSuccess;
-  std::set<int> reaches;  // Devices to whose memory peer access is enabled.
+  std::set<int> reaches;                      // Devices to whose memory peer access is enabled.
+  std::set<const Kernel*> fits_local_memory;  // Kernels with local memory that have been launched.
   Stream legacy;
   std::set<Stream*> streams;                              // Created streams, and per-thread default streams.
   std::vector<TaskPtr> orphans;                           // Ends of destroyed streams.

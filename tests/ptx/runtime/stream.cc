@@ -63,7 +63,7 @@ TaskPtr append(Stream& stream, std::unique_ptr<Work> work, std::vector<TaskPtr> 
 cudaError_t enqueue(Stream& stream, Operation operation, TaskPtr* task) {
   if (stream.capture != nullptr) {
     if (stream.capture->invalid) return cudaErrorStreamCaptureInvalidated;
-    capture_node(stream, operation.type, std::move(operation.make));
+    capture_node(stream, operation.type, std::move(operation.make)).needs_local_memory = operation.needs_local_memory;
     return cudaSuccess;
   }
   if (is_legacy(stream)) {
@@ -84,25 +84,29 @@ std::vector<TaskPtr> ends_of(DeviceState& device) {
     if (task->done) engine().observe(*task);  // The caller waits for the device.
     return task->done;
   });
-  std::vector<TaskPtr> ends = device.orphans;
-  ends.push_back(device.legacy.last);
-  for (const Stream* stream : device.streams) ends.push_back(stream->last);
-  return ends;
+  return last_tasks(device);
+}
+
+std::vector<TaskPtr> last_tasks(const DeviceState& device) {
+  std::vector<TaskPtr> tasks = device.orphans;
+  tasks.push_back(device.legacy.last);
+  for (const Stream* stream : device.streams) tasks.push_back(stream->last);
+  return tasks;
+}
+
+bool have_ended(const std::vector<TaskPtr>& tasks) {
+  return std::all_of(tasks.begin(), tasks.end(), [](const TaskPtr& task) { return task == nullptr || task->done; });
 }
 
 void await_all(Lock& lock, const char* what, const std::vector<TaskPtr>& tasks) {
-  engine().await(lock, what, [&tasks] {
-    return std::all_of(tasks.begin(), tasks.end(), [](const TaskPtr& task) { return task == nullptr || task->done; });
-  });
+  engine().await(lock, what, [&tasks] { return have_ended(tasks); });
   for (const TaskPtr& task : tasks) {
     if (task != nullptr) engine().observe(*task);
   }
 }
 
 bool are_done(const std::vector<TaskPtr>& tasks) {
-  for (const TaskPtr& task : tasks) {
-    if (task != nullptr && !task->done) return false;
-  }
+  if (!have_ended(tasks)) return false;
   for (const TaskPtr& task : tasks) {
     if (task != nullptr) engine().observe(*task);
   }
