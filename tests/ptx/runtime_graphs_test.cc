@@ -222,6 +222,31 @@ TEST(PtxGraph, WaitsForEventsAndRecordsThem_InEachLaunch) {
   cudaGetLastError();
 }
 
+// Outside of captures, this copy would wait for the stream.
+TEST(PtxGraph, CopiesWithinHostMemory) {
+  OwnedStream stream;
+  StreamHold gate;
+  std::uint32_t* words = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t instance = nullptr;
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&words), 8), cudaSuccess);
+  words[0] = 0;
+  words[1] = 5;
+  ASSERT_EQ(begin(stream), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyAsync(words, words + 1, 4, cudaMemcpyDefault, stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&instance, graph, 0), cudaSuccess);
+  gate.hold(stream);
+  EXPECT_EQ(cudaGraphLaunch(instance, stream), cudaSuccess);
+  EXPECT_EQ(words[0], 0U);
+  gate.open();
+  EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+  EXPECT_EQ(words[0], 5U);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphExecDestroy(instance), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(words), cudaSuccess);
+}
+
 TEST(PtxGraph, ReleasesUserObjectsAfterLastLaunch) {
   OwnedStream stream;
   StreamHold gate;

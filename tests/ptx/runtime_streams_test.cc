@@ -1,5 +1,6 @@
 // Streams and events of the CUDA stand-in.
 #include <thread>
+#include <vector>
 
 #include "tests/ptx/runtime_gate.h"
 
@@ -120,6 +121,36 @@ TEST(PtxStreams, SynchronizesCopiesOfPageableMemory) {
   EXPECT_EQ(cudaFree(memory), cudaSuccess);
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
   cudaGetLastError();
+}
+
+// Pinned memory on both sides.
+TEST(PtxStreams, SynchronizesCopiesWithinHostMemory) {
+  OwnedStream stream;
+  std::vector<std::uint32_t> registered(1024);
+  std::uint32_t* pinned = nullptr;
+  ASSERT_EQ(cudaMallocHost(reinterpret_cast<void**>(&pinned), 4), cudaSuccess);
+  ASSERT_EQ(cudaHostRegister(registered.data(), 4096, cudaHostRegisterMapped), cudaSuccess);
+  *pinned = 0;
+  for (const cudaMemcpyKind kind : {cudaMemcpyHostToHost, cudaMemcpyDefault}) {
+    StreamHold gate;
+    std::atomic<bool> calls = false, opens = false;
+    registered[0] += 5;
+    gate.hold(stream);
+    std::thread copying([&] {
+      calls = true;
+      EXPECT_EQ(cudaMemcpyAsync(pinned, registered.data(), 4, kind, stream), cudaSuccess);
+      EXPECT_TRUE(opens) << "it did not wait for the stream";
+      EXPECT_EQ(*pinned, registered[0]);
+    });
+    while (!calls) std::this_thread::yield();
+    for (int i = 0; i < 2000; ++i) std::this_thread::yield();
+    opens = true;
+    gate.open();
+    copying.join();
+    EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+  }
+  EXPECT_EQ(cudaHostUnregister(registered.data()), cudaSuccess);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
 }  // namespace

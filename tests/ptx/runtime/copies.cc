@@ -97,8 +97,8 @@ struct CopyRequest {
   bool returns_early;  // cudaMemcpyAsync()
 };
 
-// Copies of pageable memory wait for the stream, and return when they are done: the driver stages them.
-// Source: CUDA runtime API, "API synchronization behavior".
+// Copies of pageable memory, which the driver stages, and copies within host memory wait for the stream, and return
+// when they are done. During capture they are nodes. Source: CUDA runtime API, "API synchronization behavior".
 cudaError_t copy_in(Lock& lock, Stream& stream, const CopyRequest& request) {
   const DeviceState& device = device_state(stream.device);
   const Place to = place_of(request.to, request.bytes, device), from = place_of(request.from, request.bytes, device);
@@ -114,8 +114,9 @@ cudaError_t copy_in(Lock& lock, Stream& stream, const CopyRequest& request) {
   const cudaError_t error = enqueue(stream, {cudaGraphNodeTypeMemcpy, make_copy("a copy", launch)}, &task);
   if (error != cudaSuccess || task == nullptr) return error;
   const bool within_device = to.known && from.known && !to.on_host && !from.on_host;
+  const bool within_host = to.on_host && from.on_host;
   const bool pageable = !to.known || !from.known;
-  if (pageable || (!request.returns_early && !within_device)) engine().await(lock, "cudaMemcpy", task);
+  if (pageable || within_host || (!request.returns_early && !within_device)) engine().await(lock, "cudaMemcpy", task);
   return device.fault;
 }
 
