@@ -50,6 +50,29 @@ TEST(Board, WakesAllRanks_WhenCommunicatorFails) {
   EXPECT_EQ(*board.sleep_word(1), 0U);
 }
 
+TEST(Board, StopsThreadBlocksOfAllRanksAndChannels_WhenCommunicatorFails) {
+  constexpr Rank kRanks = 6;
+  const auto made = Board::create(kRanks);
+  ASSERT_TRUE(made.ok());
+  const Board& board = made.value();
+  const auto expect_words = [&](std::uint32_t wanted) {
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      for (std::uint32_t channel = 0; channel < kMaxRemoteAccesses; ++channel)
+        ASSERT_EQ(*board.failed_words(rank).of(channel), wanted) << "rank " << rank << ", channel " << channel;
+    }
+  };
+  expect_words(0);
+  board.entry(0).cpu = board.entry(5).cpu = 7;  // Entries lie behind the words.
+  board.fail(5, aborted_error("rank 5 aborted the communicator"));
+  expect_words(1);
+  for (Rank rank = 0; rank < kRanks; ++rank) board.failed_words(rank) = {};  // As if rank 5 had died in fail().
+  expect_words(0);
+  board.stop_thread_blocks();
+  expect_words(1);
+  EXPECT_EQ(board.entry(0).cpu, 7U);
+  EXPECT_EQ(board.entry(5).cpu, 7U);
+}
+
 TEST(Board, CountsSharedCpuOnce) {
   const std::vector<std::uint32_t> mine = own_cpus();
   const auto board = Board::create(3);
