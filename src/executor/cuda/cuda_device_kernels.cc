@@ -46,13 +46,12 @@ Status CudaDevice::prepare_kernel() {
   }
   traits_.multicast = kernel.ptxVersion >= kMulticastCapability && Multicast::offered(ordinal_);
   attributes_ = LaunchAttributes(ordinal_, compressed_kernel(), traits_.thread_block_bytes);
-  // Loads the kernel. Its first launch would load it otherwise, which may wait for thread blocks that wait for peers.
-  return check(cudaFuncGetAttributes(&kernel, residual_kernel()), "cudaFuncGetAttributes");
+  return {};
 }
 
-// Runs each kernel without a call. The first launch of a kernel that needs more local memory per thread than all
-// kernels before it makes the driver enlarge that of the context, which waits for the work of all its streams, also for
-// streams that wait for peers.
+// Runs each kernel without a call. This loads the kernels; loading may wait for thread blocks that wait for peers. The
+// first launch of a kernel that needs more local memory per thread than all kernels before it makes the driver enlarge
+// that of the context, which waits for the work of all its streams, also for streams that wait for peers.
 Status CudaDevice::run_kernels_once() {
   KernelBatch no_call;
   for (BatchCall& entry : no_call.calls) entry.channels = 0;
