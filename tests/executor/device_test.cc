@@ -81,8 +81,8 @@ TEST_P(DeviceTest, AccessesMappedHostMemory) {
 
 // ---- Streams and events: their work waits for a rank that has not been launched ----
 
-// Takes a call's output at some point of a stream. In device memory: CUDA copies from host memory to host memory at
-// once.
+// Keeps a call's output as it is at some point of a stream. The copy is in device memory, since a copy from host memory
+// to host memory is synchronous in CUDA.
 class Copied {
  public:
   explicit Copied(DeviceRig& rig) : rig_(rig), memory_(rig.device().allocate(kBytes).value()) {}

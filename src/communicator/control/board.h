@@ -157,12 +157,12 @@ class Board {
   BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
   bool failed() const { return load_acquire(&header().failed) != 0; }
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
-  // Words that stop the thread blocks of the rank; few ranks share them.
+  // Words that stop the thread blocks of the rank. Ranks with equal rank % kFailedSets share them.
   FailedWords& failed_words(Rank rank) const {
     return reinterpret_cast<FailedWords*>(memory_.data() + sizeof(BoardHeader))[rank % kFailedSets];
   }
-  // Sets the words of all ranks. fail() does so, and each rank before it relies on them: the finder of a failure may
-  // die.
+  // Sets the words of all ranks. fail() calls this, and so does each rank that sees the failure, since the rank that
+  // called fail() may have died before it set all words.
   void stop_thread_blocks() const;
   // Records a failure for all ranks of this host. Only the first failure is kept.
   void fail(Rank finder, const Status& status, FailureReason reason = FailureReason::shared) const;

@@ -133,7 +133,7 @@ void TimeSlicedLauncher::serve_streams() {
   while (const Request* request = next_request()) {
     if (!has_failed()) await_launch_thread(*request);
     const Board& board = control_.membership.board;
-    if (board.failed()) board.stop_thread_blocks();  // Later launches do nothing.
+    if (board.failed()) board.stop_thread_blocks();  // Thread blocks of later launches end at once.
     if (request->kind == RequestKind::single) remove_request(*request);
     store_release(&mailbox().requested, 0U);
   }
