@@ -75,7 +75,7 @@ TEST(WindowObjects, OutliveFailedRank_WhilePeersExist) {
 
 TEST(WindowObjects, OutliveFailedRank_WhilePeersExistInOtherProcesses) {
   constexpr Rank kRanks = 3;
-  const Gate ended;
+  const Gate registered, ended;
   DeviceProcessGroup processes;
   for (Rank rank = 0; rank < kRanks; ++rank) {
     const auto rig = [=] {
@@ -86,7 +86,8 @@ TEST(WindowObjects, OutliveFailedRank_WhilePeersExistInOtherProcesses) {
     processes.start(rig, rank, 1, kRanks, [&](DeviceRanks& own, Rank first) -> std::string {
       std::barrier<> alone(1);
       WindowMemory window({own, first, kRanks, alone});
-      if (first != 0) return ended.wait(), "right";
+      if (first != 0) return registered.open(1), ended.wait(), "right";
+      for (Rank peer = 1; peer < kRanks; ++peer) registered.wait();  // Else the abort would end their registration.
       own[0].abort();
       own.end(0);
       run_deferred_frees();
