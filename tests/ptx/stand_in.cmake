@@ -34,7 +34,8 @@ tutti_test_properties(ptx.unknown_setting PROPERTIES PASS_REGULAR_EXPRESSION "TU
 
 # The machine reads the kernels of all architectures, also those that no test executes.
 set(kernels src/executor/cuda/kernel.cu src/executor/cuda/compressed_kernel.cu src/executor/cuda/residual_kernel.cu
-            tests/compression/cuda_codec.cu perf/gpu/kernels.cu perf/gpu/two_shot.cu perf/tool/gpu_pattern.cu)
+            tests/compression/cuda_codec.cu perf/gpu/kernels.cu perf/gpu/latencies.cu
+            perf/gpu/two_shot.cu perf/tool/gpu_pattern.cu)
 list(TRANSFORM kernels PREPEND ${PROJECT_SOURCE_DIR}/)
 tutti_test(architectures_test.cc LINKS tutti_ptx_machine LABELS ptx)
 set(architectures 80 90)
