@@ -11,6 +11,8 @@
 //   ThreadBlock::too_late()                true if the communicator has failed; called by one thread at the beginning
 #pragma once
 
+#include <bit>
+
 #include "src/executor/interpreter.h"
 #include "src/executor/thread_block/call.h"
 #include "src/executor/thread_block/fold.h"
@@ -155,8 +157,9 @@ class ThreadBlockBackend {
   TUTTI_HOST_DEVICE Part part(std::uint32_t messages) const {
     const std::uint32_t threads = thread_block_.thread_count();
     if (messages <= 1 || threads <= Ll128Threads::kThreads) return thread_block_.part(0);
-    const std::uint32_t most = bit_width_of(threads / Ll128Threads::kThreads) - 1, wanted = bit_width_of(messages - 1);
-    return thread_block_.part(wanted < most ? wanted : most);
+    const auto bits = static_cast<std::uint32_t>(std::bit_width(messages - 1));
+    const auto max = static_cast<std::uint32_t>(std::bit_width(threads / Ll128Threads::kThreads)) - 1;
+    return thread_block_.part(bits < max ? bits : max);
   }
 
   TUTTI_HOST_DEVICE Progress receive_ll_message(const LaneState& lane, Signature signature, std::uint64_t bytes,

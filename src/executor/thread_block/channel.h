@@ -325,7 +325,7 @@ class Channel {
   const bool resumes_;
   Blocked blocked_;
   Cursor cursor_;
-  LaneState* own_end_ = nullptr;  // Of own_lane().
+  LaneState* own_end_ = nullptr;  // The end of own_lane().
   std::uint32_t absent_ = kNone;
   Progress own_ = Progress::done;
 };

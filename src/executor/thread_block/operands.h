@@ -2,7 +2,6 @@
 // this source.
 #pragma once
 
-#include <bit>
 #include <cstring>
 
 #include "src/base/platform.h"
@@ -53,15 +52,6 @@ struct MessagePart {
 
   TUTTI_HOST_DEVICE bool leads() const { return threads.index == 0; }
 };
-
-// The number of bits of a number; 0 has none.
-TUTTI_HOST_DEVICE inline std::uint32_t bit_width_of(std::uint32_t number) {
-#ifdef __CUDA_ARCH__
-  return 32U - static_cast<std::uint32_t>(__clz(static_cast<int>(number)));
-#else
-  return static_cast<std::uint32_t>(std::bit_width(number));
-#endif
-}
 
 struct alignas(16) Pack {
   std::uint64_t halves[2];
