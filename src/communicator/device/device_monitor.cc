@@ -62,8 +62,9 @@ bool DeviceMonitor::has_failed() const { return board().failed() || has_report()
 
 Status DeviceMonitor::failure() {
   if (!board().failed() && has_report()) return control_.failures.fail(explain(reports_.load()->progress().report));
-  if (board().failed()) board().stop_thread_blocks();
-  if (!board().failed()) {
+  if (board().failed()) {
+    board().stop_thread_blocks();
+  } else {
     Status differ = compare_calls();
     if (!differ.ok()) return control_.failures.fail(std::move(differ));
     report_late_ranks();
