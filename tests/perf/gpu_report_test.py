@@ -195,6 +195,12 @@ class Gpu(unittest.TestCase):
         self.assertAlmostEqual(clients.furthest_apart([2.0, 1.0], [2.0, 1.1]), 0.1)
         self.assertEqual(clients.furthest_apart([2.0, 1.0], [2.0]), float("inf"))
 
+    def test_latencies_have_a_column_per_number_of_blocks(self):
+        measured = {"load": {"1": 222.4, "132": 254.0}, "round trip": 543.6}
+        self.assertEqual(report.latencies(measured)[1:], ["| ns, by the number of thread blocks | 1 | 132 |", "|---|---|---|",
+                                                          "| load | 222 | 254 |", "| round trip | 544 |  |"])
+        self.assertEqual(report.latencies(None), [])
+
     def test_results_are_named_after_gpu(self):
         with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nowhere:
             result = {"machine": {"gpu": "NVIDIA H200", "driver": "1", "cuda": "13.0"}, "date": "", "commit": "", "dirty": False,
