@@ -36,9 +36,6 @@ class BinaryTree : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& binary_tree_broadcast() {
-  static const BinaryTree algorithm;
-  return algorithm;
-}
+const Algorithm& binary_tree_broadcast() { return instance_of<BinaryTree>(); }
 
 }  // namespace tutti

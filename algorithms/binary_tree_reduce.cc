@@ -37,9 +37,6 @@ class BinaryTree : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& binary_tree_reduce() {
-  static const BinaryTree algorithm;
-  return algorithm;
-}
+const Algorithm& binary_tree_reduce() { return instance_of<BinaryTree>(); }
 
 }  // namespace tutti

@@ -51,9 +51,6 @@ class BinomialTree : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& binomial_tree_gather() {
-  static const BinomialTree algorithm;
-  return algorithm;
-}
+const Algorithm& binomial_tree_gather() { return instance_of<BinomialTree>(); }
 
 }  // namespace tutti

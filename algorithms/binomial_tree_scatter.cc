@@ -52,9 +52,6 @@ class BinomialTree : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& binomial_tree_scatter() {
-  static const BinomialTree algorithm;
-  return algorithm;
-}
+const Algorithm& binomial_tree_scatter() { return instance_of<BinomialTree>(); }
 
 }  // namespace tutti

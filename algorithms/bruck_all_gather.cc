@@ -45,9 +45,6 @@ class Bruck : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& bruck_all_gather() {
-  static const Bruck algorithm;
-  return algorithm;
-}
+const Algorithm& bruck_all_gather() { return instance_of<Bruck>(); }
 
 }  // namespace tutti

@@ -57,9 +57,6 @@ class Bruck : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& bruck_all_to_all() {
-  static const Bruck algorithm;
-  return algorithm;
-}
+const Algorithm& bruck_all_to_all() { return instance_of<Bruck>(); }
 
 }  // namespace tutti

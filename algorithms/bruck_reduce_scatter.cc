@@ -70,9 +70,6 @@ class Bruck : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& bruck_reduce_scatter() {
-  static const Bruck algorithm;
-  return algorithm;
-}
+const Algorithm& bruck_reduce_scatter() { return instance_of<Bruck>(); }
 
 }  // namespace tutti

@@ -36,9 +36,6 @@ class Chain : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& chain_reduce() {
-  static const Chain algorithm;
-  return algorithm;
-}
+const Algorithm& chain_reduce() { return instance_of<Chain>(); }
 
 }  // namespace tutti

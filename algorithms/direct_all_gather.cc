@@ -36,9 +36,6 @@ class Direct : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_all_gather() {
-  static const Direct algorithm;
-  return algorithm;
-}
+const Algorithm& direct_all_gather() { return instance_of<Direct>(); }
 
 }  // namespace tutti

@@ -31,9 +31,6 @@ class Direct : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_all_to_all() {
-  static const Direct algorithm;
-  return algorithm;
-}
+const Algorithm& direct_all_to_all() { return instance_of<Direct>(); }
 
 }  // namespace tutti

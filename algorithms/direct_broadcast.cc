@@ -32,9 +32,6 @@ class Direct : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_broadcast() {
-  static const Direct algorithm;
-  return algorithm;
-}
+const Algorithm& direct_broadcast() { return instance_of<Direct>(); }
 
 }  // namespace tutti

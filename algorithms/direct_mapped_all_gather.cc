@@ -38,9 +38,6 @@ class DirectMapped : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_mapped_all_gather() {
-  static const DirectMapped algorithm;
-  return algorithm;
-}
+const Algorithm& direct_mapped_all_gather() { return instance_of<DirectMapped>(); }
 
 }  // namespace tutti

@@ -39,9 +39,6 @@ class DirectMapped : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_mapped_all_to_all() {
-  static const DirectMapped algorithm;
-  return algorithm;
-}
+const Algorithm& direct_mapped_all_to_all() { return instance_of<DirectMapped>(); }
 
 }  // namespace tutti

@@ -42,9 +42,6 @@ class DirectMapped : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_mapped_broadcast() {
-  static const DirectMapped algorithm;
-  return algorithm;
-}
+const Algorithm& direct_mapped_broadcast() { return instance_of<DirectMapped>(); }
 
 }  // namespace tutti

@@ -37,9 +37,6 @@ class DirectMapped : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_mapped_reduce_scatter() {
-  static const DirectMapped algorithm;
-  return algorithm;
-}
+const Algorithm& direct_mapped_reduce_scatter() { return instance_of<DirectMapped>(); }
 
 }  // namespace tutti

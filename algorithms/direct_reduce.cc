@@ -32,9 +32,6 @@ class Direct : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_reduce() {
-  static const Direct algorithm;
-  return algorithm;
-}
+const Algorithm& direct_reduce() { return instance_of<Direct>(); }
 
 }  // namespace tutti

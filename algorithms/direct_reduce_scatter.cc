@@ -39,9 +39,6 @@ class Direct : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_reduce_scatter() {
-  static const Direct algorithm;
-  return algorithm;
-}
+const Algorithm& direct_reduce_scatter() { return instance_of<Direct>(); }
 
 }  // namespace tutti

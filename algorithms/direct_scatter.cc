@@ -29,9 +29,6 @@ class Direct : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_scatter() {
-  static const Direct algorithm;
-  return algorithm;
-}
+const Algorithm& direct_scatter() { return instance_of<Direct>(); }
 
 }  // namespace tutti

@@ -47,9 +47,6 @@ class DirectStaged : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& direct_staged_all_gather() {
-  static const DirectStaged algorithm;
-  return algorithm;
-}
+const Algorithm& direct_staged_all_gather() { return instance_of<DirectStaged>(); }
 
 }  // namespace tutti

@@ -85,9 +85,6 @@ class DoubleBinaryTree : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& double_binary_tree_all_reduce() {
-  static const DoubleBinaryTree algorithm;
-  return algorithm;
-}
+const Algorithm& double_binary_tree_all_reduce() { return instance_of<DoubleBinaryTree>(); }
 
 }  // namespace tutti

@@ -44,9 +44,6 @@ class RecursiveDoubling : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& doubling_all_gather() {
-  static const RecursiveDoubling algorithm;
-  return algorithm;
-}
+const Algorithm& doubling_all_gather() { return instance_of<RecursiveDoubling>(); }
 
 }  // namespace tutti

@@ -25,4 +25,11 @@ class Entry : public Base {
   const char* summary_;
 };
 
+// Returns the object of an algorithm without parameters, which the first call creates.
+template <typename Type>
+const Algorithm& instance_of() {
+  static const Type algorithm;
+  return algorithm;
+}
+
 }  // namespace tutti

@@ -32,9 +32,6 @@ class Exchange : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& exchange_all_to_all() {
-  static const Exchange algorithm;
-  return algorithm;
-}
+const Algorithm& exchange_all_to_all() { return instance_of<Exchange>(); }
 
 }  // namespace tutti

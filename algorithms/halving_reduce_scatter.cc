@@ -61,9 +61,6 @@ class RecursiveHalving : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& halving_reduce_scatter() {
-  static const RecursiveHalving algorithm;
-  return algorithm;
-}
+const Algorithm& halving_reduce_scatter() { return instance_of<RecursiveHalving>(); }
 
 }  // namespace tutti

@@ -51,9 +51,6 @@ class Hierarchical : public EntryOverHosts {
 
 }  // namespace
 
-const Algorithm& hierarchical_all_gather() {
-  static const Hierarchical algorithm;
-  return algorithm;
-}
+const Algorithm& hierarchical_all_gather() { return instance_of<Hierarchical>(); }
 
 }  // namespace tutti

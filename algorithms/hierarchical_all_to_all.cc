@@ -72,9 +72,6 @@ class Hierarchical : public EntryOverHosts {
 
 }  // namespace
 
-const Algorithm& hierarchical_all_to_all() {
-  static const Hierarchical algorithm;
-  return algorithm;
-}
+const Algorithm& hierarchical_all_to_all() { return instance_of<Hierarchical>(); }
 
 }  // namespace tutti

@@ -92,9 +92,6 @@ class Hierarchical : public EntryOverHosts {
 
 }  // namespace
 
-const Algorithm& hierarchical_broadcast() {
-  static const Hierarchical algorithm;
-  return algorithm;
-}
+const Algorithm& hierarchical_broadcast() { return instance_of<Hierarchical>(); }
 
 }  // namespace tutti

@@ -51,9 +51,6 @@ class Hierarchical : public EntryOverHosts {
 
 }  // namespace
 
-const Algorithm& hierarchical_reduce_scatter() {
-  static const Hierarchical algorithm;
-  return algorithm;
-}
+const Algorithm& hierarchical_reduce_scatter() { return instance_of<Hierarchical>(); }
 
 }  // namespace tutti

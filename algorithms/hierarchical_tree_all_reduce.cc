@@ -65,9 +65,6 @@ class HierarchicalTree : public EntryOverHosts {
 
 }  // namespace
 
-const Algorithm& hierarchical_tree_all_reduce() {
-  static const HierarchicalTree algorithm;
-  return algorithm;
-}
+const Algorithm& hierarchical_tree_all_reduce() { return instance_of<HierarchicalTree>(); }
 
 }  // namespace tutti

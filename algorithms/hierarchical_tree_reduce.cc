@@ -59,9 +59,6 @@ class HierarchicalTree : public EntryOverHosts {
 
 }  // namespace
 
-const Algorithm& hierarchical_tree_reduce() {
-  static const HierarchicalTree algorithm;
-  return algorithm;
-}
+const Algorithm& hierarchical_tree_reduce() { return instance_of<HierarchicalTree>(); }
 
 }  // namespace tutti

@@ -49,9 +49,6 @@ class HostRing : public EntryOverHosts {
 
 }  // namespace
 
-const Algorithm& host_ring_all_gather() {
-  static const HostRing algorithm;
-  return algorithm;
-}
+const Algorithm& host_ring_all_gather() { return instance_of<HostRing>(); }
 
 }  // namespace tutti

@@ -70,9 +70,6 @@ class HostRing : public EntryOverHosts {
 
 }  // namespace
 
-const Algorithm& host_ring_reduce_scatter() {
-  static const HostRing algorithm;
-  return algorithm;
-}
+const Algorithm& host_ring_reduce_scatter() { return instance_of<HostRing>(); }
 
 }  // namespace tutti

@@ -39,9 +39,6 @@ class OneShot : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& one_shot_all_reduce() {
-  static const OneShot algorithm;
-  return algorithm;
-}
+const Algorithm& one_shot_all_reduce() { return instance_of<OneShot>(); }
 
 }  // namespace tutti

@@ -39,9 +39,6 @@ class Pairwise : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& pairwise_all_to_all() {
-  static const Pairwise algorithm;
-  return algorithm;
-}
+const Algorithm& pairwise_all_to_all() { return instance_of<Pairwise>(); }
 
 }  // namespace tutti

@@ -82,9 +82,6 @@ class RecursiveDoubling : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& recursive_doubling_all_reduce() {
-  static const RecursiveDoubling algorithm;
-  return algorithm;
-}
+const Algorithm& recursive_doubling_all_reduce() { return instance_of<RecursiveDoubling>(); }
 
 }  // namespace tutti

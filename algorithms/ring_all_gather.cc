@@ -38,9 +38,6 @@ class Ring : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& ring_all_gather() {
-  static const Ring algorithm;
-  return algorithm;
-}
+const Algorithm& ring_all_gather() { return instance_of<Ring>(); }
 
 }  // namespace tutti

@@ -54,9 +54,6 @@ class Ring : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& ring_reduce_scatter() {
-  static const Ring algorithm;
-  return algorithm;
-}
+const Algorithm& ring_reduce_scatter() { return instance_of<Ring>(); }
 
 }  // namespace tutti

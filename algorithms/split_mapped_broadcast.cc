@@ -49,9 +49,6 @@ class SplitMapped : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& split_mapped_broadcast() {
-  static const SplitMapped algorithm;
-  return algorithm;
-}
+const Algorithm& split_mapped_broadcast() { return instance_of<SplitMapped>(); }
 
 }  // namespace tutti

@@ -62,9 +62,6 @@ class SplitStaged : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& split_staged_broadcast() {
-  static const SplitStaged algorithm;
-  return algorithm;
-}
+const Algorithm& split_staged_broadcast() { return instance_of<SplitStaged>(); }
 
 }  // namespace tutti

@@ -39,9 +39,6 @@ class SwitchMapped : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& switch_mapped_all_gather() {
-  static const SwitchMapped algorithm;
-  return algorithm;
-}
+const Algorithm& switch_mapped_all_gather() { return instance_of<SwitchMapped>(); }
 
 }  // namespace tutti

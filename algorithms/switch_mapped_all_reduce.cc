@@ -41,9 +41,6 @@ class SwitchMapped : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& switch_mapped_all_reduce() {
-  static const SwitchMapped algorithm;
-  return algorithm;
-}
+const Algorithm& switch_mapped_all_reduce() { return instance_of<SwitchMapped>(); }
 
 }  // namespace tutti

@@ -48,9 +48,6 @@ class SwitchStaged : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& switch_staged_all_gather() {
-  static const SwitchStaged algorithm;
-  return algorithm;
-}
+const Algorithm& switch_staged_all_gather() { return instance_of<SwitchStaged>(); }
 
 }  // namespace tutti

@@ -51,9 +51,6 @@ class SwitchStaged : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& switch_staged_all_reduce() {
-  static const SwitchStaged algorithm;
-  return algorithm;
-}
+const Algorithm& switch_staged_all_reduce() { return instance_of<SwitchStaged>(); }
 
 }  // namespace tutti

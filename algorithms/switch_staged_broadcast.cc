@@ -43,9 +43,6 @@ class SwitchStaged : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& switch_staged_broadcast() {
-  static const SwitchStaged algorithm;
-  return algorithm;
-}
+const Algorithm& switch_staged_broadcast() { return instance_of<SwitchStaged>(); }
 
 }  // namespace tutti

@@ -48,9 +48,6 @@ class SwitchStaged : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& switch_staged_reduce_scatter() {
-  static const SwitchStaged algorithm;
-  return algorithm;
-}
+const Algorithm& switch_staged_reduce_scatter() { return instance_of<SwitchStaged>(); }
 
 }  // namespace tutti

@@ -42,9 +42,6 @@ class TwoShotMapped : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& two_shot_mapped_all_reduce() {
-  static const TwoShotMapped algorithm;
-  return algorithm;
-}
+const Algorithm& two_shot_mapped_all_reduce() { return instance_of<TwoShotMapped>(); }
 
 }  // namespace tutti

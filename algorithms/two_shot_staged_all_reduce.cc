@@ -53,9 +53,6 @@ class TwoShotStaged : public Entry<Algorithm> {
 
 }  // namespace
 
-const Algorithm& two_shot_staged_all_reduce() {
-  static const TwoShotStaged algorithm;
-  return algorithm;
-}
+const Algorithm& two_shot_staged_all_reduce() { return instance_of<TwoShotStaged>(); }
 
 }  // namespace tutti
