@@ -2,6 +2,8 @@
 // cost_law.h.
 #pragma once
 
+#include <cstdint>
+
 #include "src/plan/algorithm.h"
 
 namespace tutti {
@@ -24,6 +26,10 @@ class Entry : public Base {
   const char* name_;
   const char* summary_;
 };
+
+// Access to the memory of all ranks: to that of one peer after the other, or to all at once, where switches can do
+// that.
+enum class PeerAccess : std::uint8_t { each_peer, switches };
 
 // Returns the object of an algorithm without parameters, which the first call creates.
 template <typename Type>

@@ -70,7 +70,8 @@ def algorithms():
     entries = []
     for collective, name in re.findall(r"^\s+entry\((\w+), (\w+)\)", texts.pop("catalogue.cc"), re.M):
         text = next(text for text in texts.values() if re.search(rf"& {name}_{collective}\(\) {{", text))
-        summary = re.search(rf'"{name}",\s*"([^"]*)"', text)
+        definition = text[text.index(f"& {name}_{collective}() {{"):]
+        summary = re.search(rf'"{name}",\s*"([^"]*)"', definition) or re.search(rf'"{name}",\s*"([^"]*)"', text)
         entries.append(Entry(collective, name, summary.group(1), head_comment(text)))
     return entries
 
