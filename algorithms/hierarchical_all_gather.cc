@@ -1,9 +1,12 @@
-// Hierarchical all-gather: each block is sent once to each other host, to the rank at its owner's position, and
-// forwarded inside that host. There are k rounds. In round d, hosts receive from the d-th host before them, so no two
-// send to the same one. Each rank sends its block to k-1 hosts and forwards k blocks to g-1 ranks. A host's link
-// carries (k-1)/k S per direction, instead of g times as much. Latency: 2 alpha per block. Source: the multi-leader
-// all-gather of Kandalla et al., "Designing multi-leader-based allgather algorithms for multi-core clusters", 2009;
-// here every rank is a leader.
+// All-gather by hosts: each block is sent once to each other host, to the rank at its owner's position, and forwarded
+// inside that host. There are k rounds. A host's link carries (k-1)/k S per direction, instead of g times as much.
+//   hierarchical  In round d, hosts receive from the d-th host before them, so no two send to the same one. Each rank
+//                 sends its block to k-1 hosts. Latency: 2 alpha per block. Source: the multi-leader all-gather of
+//                 Kandalla et al., "Designing multi-leader-based allgather algorithms for multi-core clusters", 2009;
+//                 here every rank is a leader.
+//   host_ring     Each block passes all hosts in turn. A rank sends to one rank of the next host only. Latency:
+//                 k alpha, the blocks of a round beside each other. Source: ring all-gather (P. Patarasuk, X. Yuan,
+//                 2009) with one ring per position on the hosts.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 
@@ -12,9 +15,8 @@ namespace {
 
 class Hierarchical : public EntryOverHosts {
  public:
-  Hierarchical()
-      : EntryOverHosts(Collective::all_gather, "hierarchical",
-                       "each block once to each other host, forwarded inside it") {}
+  Hierarchical(const char* name, const char* summary, HostRoute route)
+      : EntryOverHosts(Collective::all_gather, name, summary), route_(route) {}
 
   Shape shape(const Problem& problem) const override {
     return {.rounds = static_cast<std::uint32_t>(problem.groups[0].size()), .stages = {0}};
@@ -26,9 +28,9 @@ class Hierarchical : public EntryOverHosts {
     const HostMap map(problem);
     const Rank hosts = map.hosts(), here = map.host_of(self);
     const Rank from = (here + hosts - round) % hosts;  // Host whose blocks arrive in this round.
-    if (round > 0) steps.send(input(0), map.agent(self, (here + round) % hosts));
+    if (route_ == HostRoute::direct && round > 0) steps.send(input(0), map.agent(self, (here + round) % hosts));
     for (Rank block = map.first(from); block < map.end(from); ++block) {
-      if (map.agent(block, here) == self) forward(problem, map, block, steps);
+      if (map.agent(block, here) == self) forward(problem, map, block, round, steps);
     }
     for (Rank block = map.first(from); block < map.end(from); ++block) {
       const Rank agent = map.agent(block, here);
@@ -37,20 +39,36 @@ class Hierarchical : public EntryOverHosts {
   }
 
  private:
-  // One step stores the block to this rank's output and sends it to all other ranks of the host.
-  static void forward(const Problem& problem, const HostMap& map, Rank block, Steps& steps) {
-    const Rank self = steps.self(), here = map.host_of(self);
-    const Operand source = block == self ? input(0) : lane(block, 1);
+  // One step stores the block to this rank's output, and sends it to the next host of a ring and to all other ranks of
+  // this host.
+  void forward(const Problem& problem, const HostMap& map, Rank block, std::uint32_t round, Steps& steps) const {
+    const Rank self = steps.self(), hosts = map.hosts(), here = map.host_of(self);
+    const bool ring = route_ == HostRoute::ring;
+    const Rank sender = ring ? map.agent(block, (here + hosts - 1) % hosts) : block;
+    const Operand source = block == self ? input(0) : lane(sender, 1);
     std::vector<Operand> targets;
     if (block != self || !problem.in_place) targets.push_back(output(block));
+    if (ring && round + 1 < hosts) targets.push_back(lane(map.agent(block, (here + 1) % hosts), 1));
     for (Rank i = 1; i < map.size(here); ++i)
       targets.push_back(lane(map.first(here) + (self - map.first(here) + i) % map.size(here), 1));
     if (!targets.empty()) steps.add({&source, 1}, targets);
   }
+
+  HostRoute route_;
 };
 
 }  // namespace
 
-const Algorithm& hierarchical_all_gather() { return instance_of<Hierarchical>(); }
+const Algorithm& hierarchical_all_gather() {
+  static const Hierarchical algorithm("hierarchical", "each block once to each other host, forwarded inside it",
+                                      HostRoute::direct);
+  return algorithm;
+}
+
+const Algorithm& host_ring_all_gather() {
+  static const Hierarchical algorithm("host_ring", "each block through a ring of hosts, forwarded inside each",
+                                      HostRoute::ring);
+  return algorithm;
+}
 
 }  // namespace tutti

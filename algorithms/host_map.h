@@ -43,6 +43,9 @@ class HostMap {
   std::vector<Rank> sizes_, firsts_;
 };
 
+// Path of a block between hosts: from its owner's host to each other host, or around a ring of hosts.
+enum class HostRoute : std::uint8_t { direct, ring };
+
 // Base of algorithms for ranks of several hosts.
 class EntryOverHosts : public Entry<Algorithm> {
  public:
