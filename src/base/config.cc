@@ -25,10 +25,7 @@ void read_entry(const Environment& environment, const ConfigEntry& entry, ReadCo
       text = entry.translate(*text, read.warnings);
       if (text->empty()) break;
     }
-    const std::string new_name = renamed_value(name, *text);
-    const std::string error = std::string(name) + " is \"" + *text +
-                              (new_name.empty() ? std::string("\", but must be ") + entry.wanted
-                                                : "\", which was renamed: use \"" + new_name + "\"");
+    const std::string error = std::string(name) + " is \"" + *text + "\", but must be " + entry.wanted;
     const bool accepted = entry.set(read.config, *text);
     setting.refused = !accepted && name == variable.name;
     if (accepted || setting.refused) {
@@ -90,8 +87,6 @@ std::span<const Variable> variables() {
 
 ReadConfig read_config(const Environment& environment) {
   ReadConfig read;
-  if (std::string error = renamed_variable(environment); !error.empty())
-    read.config.refused.push_back(std::move(error));
   for (const ConfigEntry& entry : config_entries()) read_entry(environment, entry, read);
   for (const Setting& setting : read.settings) {
     if (setting.source == "NCCL_ALGO") read.config.algorithm_is_from_nccl = true;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <utility>
 
 namespace tutti {
 
@@ -13,15 +12,6 @@ std::string canonical_protocol(std::string_view text) {
     if (std::equal(text.begin(), text.end(), known.begin(), known.end(), same)) return std::string(known);
   }
   return std::string(text);
-}
-
-std::string_view renamed_protocol(std::string_view text) {
-  constexpr std::pair<std::string_view, Protocol> kRenamed[] = {
-      {"lines", Protocol::ll}, {"rows", Protocol::ll128}, {"bulk", Protocol::simple}};
-  for (const auto& [old_name, protocol] : kRenamed) {
-    if (text == old_name) return name(protocol);
-  }
-  return {};
 }
 
 }  // namespace tutti

@@ -25,9 +25,6 @@ constexpr const char* name(Protocol protocol) {
 // Canonical spelling of a protocol name in upper or lower case; other texts unchanged.
 std::string canonical_protocol(std::string_view text);
 
-// Today's name of the protocols once called "lines", "rows" and "bulk"; "" for other texts.
-std::string_view renamed_protocol(std::string_view text);
-
 // True if messages carry their own flags and are copied out of their slots before use.
 TUTTI_HOST_DEVICE constexpr bool has_inline_flags(Protocol protocol) { return protocol != Protocol::simple; }
 

@@ -9,7 +9,6 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view kFirstLine = "tutti-tune 2";
-constexpr std::string_view kFirstLineOfOld = "tutti-tune 1";
 constexpr std::size_t kMaxLineBytes = 400;
 constexpr std::size_t kMaxMachines = 256;
 constexpr std::size_t kMaxClasses = 4096;  // Per machine.
@@ -37,8 +36,7 @@ bool parse_us(std::string_view text, double& us) { return parse(text, us) && std
 bool parse_protocol(std::string_view text, Protocol& protocol) {
   for (const Protocol known : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
     protocol = known;
-    // Files of earlier builds have the protocols' old names.
-    if (text == name(known) || renamed_protocol(text) == name(known)) return true;
+    if (text == name(known)) return true;
   }
   return false;
 }
@@ -156,8 +154,7 @@ std::string format(const TuneCache& cache) {
 Result<TuneCache> parse_tune_cache(std::string_view text) {
   TuneCache cache;
   if (text.empty()) return cache;
-  const std::string_view first = text.substr(0, text.find('\n'));
-  if (first != kFirstLine && first != kFirstLineOfOld)
+  if (text.substr(0, text.find('\n')) != kFirstLine)
     return invalid_usage("line 1 is not \"" + std::string(kFirstLine) + "\"");
   for (std::size_t line_number = 1; !text.empty(); ++line_number) {
     const std::size_t end = text.find('\n');

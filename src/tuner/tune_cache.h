@@ -9,10 +9,9 @@
 //   class all_gather 33 mapped
 //   kept direct_mapped Simple 32768 1 9.5 7.25
 //
-// A class is a collective and a size class. mapped: all ranks can map the buffers of these calls; files of version 1
-// lack this word. Such files can be read, and are written as version 2. A candidate line has algorithm, protocol,
-// maximum message size in bytes, channels, and predicted and measured time in us; measured 0: excluded before it was
-// measured.
+// A class is a collective and a size class. mapped: all ranks can map the buffers of these calls. A candidate line has
+// algorithm, protocol, maximum message size in bytes, channels, and predicted and measured time in us; measured 0:
+// excluded before it was measured.
 #pragma once
 
 #include <cstdint>

@@ -149,12 +149,6 @@ TEST_F(CommOptionsTest, AcceptsProtocolInAnyCase) {
   EXPECT_EQ(merged.value().protocol, "LL");
 }
 
-TEST_F(CommOptionsTest, NamesNewProtocol_WhenOldNameIsGiven) {
-  EXPECT_EQ(error_of("", "lines"), "TUTTI_PROTOCOL is \"lines\", which was renamed: use \"LL\"");
-  EXPECT_EQ(error_of("", "rows"), "TUTTI_PROTOCOL is \"rows\", which was renamed: use \"LL128\"");
-  EXPECT_EQ(error_of("", "bulk"), "TUTTI_PROTOCOL is \"bulk\", which was renamed: use \"Simple\"");
-}
-
 TEST_F(CommOptionsTest, RejectsTuningOptionsWithoutSize) {
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   const tutti_tuning_options tuning = {};

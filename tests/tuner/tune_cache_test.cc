@@ -74,20 +74,6 @@ TEST(TuneCache, AcceptsEmptyFilesAndComments) {
   EXPECT_EQ(parsed.value().machines[0].name, "m");
 }
 
-// The previous file version has no results of mapped calls, and calls protocols lines, rows and bulk.
-TEST(TuneCache, ReadsPreviousVersion) {
-  auto old =
-      parse_tune_cache("tutti-tune 1\nmachine m\nclass reduce 4\nkept direct bulk 8 1 2 3\ntried ring lines 8 1 2 3\n");
-  ASSERT_TRUE(old.ok());
-  EXPECT_FALSE(old.value().machines[0].classes[0].mapped);
-  EXPECT_EQ(old.value().machines[0].classes[0].candidates[0].protocol, Protocol::simple);
-  EXPECT_EQ(old.value().machines[0].classes[0].candidates[1].protocol, Protocol::ll);
-  EXPECT_EQ(format(old.value()).substr(0, 13), "tutti-tune 2\n");
-  auto again = parse_tune_cache(format(old.value()));
-  ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again.value(), old.value());
-}
-
 TEST(TuneCache, KeepsLatestOfEachClass) {
   TuneCache cache = some_cache();
   TunedClass again = cache.machines[0].classes[0];

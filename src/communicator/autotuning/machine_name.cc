@@ -23,8 +23,6 @@ constexpr std::size_t kMaxModelBytes = 100;
 // Maximum number of kinds in a name. Beyond it, only the layout code distinguishes machines.
 constexpr std::size_t kMaxKinds = 4;
 constexpr std::string_view kLinks = "links ", kHosts = "hosts ";
-// Links in names of earlier versions, which described no other links.
-constexpr std::string_view kOldLinks = "links along rings";
 
 std::string processor() {
   std::ifstream file("/proc/cpuinfo");
@@ -202,7 +200,7 @@ std::optional<NamedMachine> parse_machine_name(std::string_view name) {
     return machine;
   }
   const auto links = std::find_if(parts.begin(), parts.end(), [](auto part) { return part.starts_with(kLinks); });
-  if (parts.size() < 4 || links == parts.end() || *links == kOldLinks) return std::nullopt;
+  if (parts.size() < 4 || links == parts.end()) return std::nullopt;
   const char* digits = parts[1].data();
   const auto [end, error] = std::from_chars(digits, digits + parts[1].size(), machine.ranks);
   if (error != std::errc() || !parts[1].substr(static_cast<std::size_t>(end - digits)).starts_with(" rank"))

@@ -35,7 +35,7 @@ std::string links_in_words(const Hosts& hosts);
 // Returns the fragment of a vendor's model name that the machine name includes.
 std::string model_in_words(std::string_view model);
 
-// Parsed machine name. Names from earlier versions have less information and match no machine.
+// Parsed machine name. Names that lack a field match no machine.
 struct NamedMachine {
   bool on_devices = false;
   std::string hosts;      // Host memory: see hosts_in_words().

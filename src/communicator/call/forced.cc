@@ -71,9 +71,6 @@ Status check_transport(const std::string& source, const std::string& name) {
 }
 
 Status check_protocol(const std::string& source, const std::string& name) {
-  if (const std::string_view renamed = renamed_protocol(name); !renamed.empty()) {
-    return invalid_argument(source + " is \"" + name + "\", which was renamed: use \"" + std::string(renamed) + "\"");
-  }
   return check_name(source, name, {std::begin(kProtocols), std::end(kProtocols)});
 }
 
