@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "src/base/protocol.h"
 #include "src/base/status.h"
@@ -53,7 +54,7 @@ struct Query {
   std::uint32_t lane_channels = 24;
   std::uint32_t orders = 1;
   // Devices: algorithms that need lanes between hosts only between some ranks, and the channels with such lanes.
-  std::span<const Algorithm* const> on_rails{};
+  std::vector<const Algorithm*> on_rails{};
   std::uint32_t rail_channels = 0;
   std::uint64_t ll_slot_bytes = 4096;  // Devices: data that a slot of an LL lane holds.
   StagingRing ring = {};

@@ -54,8 +54,7 @@ TEST(ChooseForGpus, ChoosesRecursiveDoubling_ForSmallSumsBetweenHosts) {
 TEST(ChooseForGpus, UsesChannelsOfRails) {
   Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 2);
   EXPECT_EQ(choose(query).value().channels, 3U);
-  const Algorithm* const on_rails[] = {find(Collective::all_reduce, "hierarchical")};
-  query.on_rails = on_rails;
+  query.on_rails = {find(Collective::all_reduce, "hierarchical")};
   EXPECT_EQ(choose(query).value().channels, 24U);
   query.algorithm = "two_shot";
   EXPECT_EQ(choose(query).value().channels, 3U);

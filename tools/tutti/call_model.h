@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,8 +65,7 @@ class CallModel {
   bool on_devices_ = false;
   HostRings rings_;
   Rails rails_;
-  // Algorithms on rails, by problem. The lists stay where they are.
-  mutable std::list<std::pair<Problem, std::vector<const Algorithm*>>> on_rails_;
+  mutable std::vector<std::pair<Problem, std::vector<const Algorithm*>>> on_rails_;  // Algorithms on rails, by problem.
 };
 
 // Size of a rank's larger buffer, as nccl-tests count it.

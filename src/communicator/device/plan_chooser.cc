@@ -77,7 +77,7 @@ Result<Query> DevicePlanChooser::query_for(const Call& call, const CommunicatorO
   const bool by_hosts = reorders("hierarchical", rank_mapping, problem);
   if (by_hosts) problem.groups = rank_mapping.groups;
   Query query = TUTTI_TRY(query_of(call, problem, options));
-  if (by_hosts && query.network) find_algorithms_on_rails(query);
+  if (by_hosts && query.network) query.on_rails = algorithms_on_rails(query);
   if (!by_hosts || !query.algorithm.empty()) return query;
   const Choice choice = TUTTI_TRY(choose(query));
   const Algorithm* algorithm = find(call.collective, choice.algorithm);
@@ -110,18 +110,14 @@ SlotSizes DevicePlanChooser::slots_of(const Algorithm& algorithm, const Problem&
   return peers_.network() ? lanes.slots_between_hosts(on_rails) : lanes.slots;
 }
 
-void DevicePlanChooser::find_algorithms_on_rails(Query& query) {
-  const Problem& problem = query.problem;
-  if (peers_.rails().peers() == 0) return;
-  auto known =
-      std::find_if(on_rails_.begin(), on_rails_.end(), [&](const auto& each) { return each.first == problem; });
-  if (known == on_rails_.end()) {
-    known = on_rails_.insert(on_rails_.end(), {problem, {}});
-    for (const Algorithm* algorithm : query.catalogue)
-      if (requires_hosts(*algorithm, problem.collective) && fit_of(*algorithm, problem).on_rails)
-        known->second.push_back(algorithm);
+std::vector<const Algorithm*> DevicePlanChooser::algorithms_on_rails(const Query& query) {
+  std::vector<const Algorithm*> found;
+  if (peers_.rails().peers() == 0) return found;
+  for (const Algorithm* algorithm : query.catalogue) {
+    const bool uses_hosts = requires_hosts(*algorithm, query.problem.collective);
+    if (uses_hosts && fit_of(*algorithm, query.problem).on_rails) found.push_back(algorithm);
   }
-  query.on_rails = known->second;
+  return found;
 }
 
 // LL and LL128 need data and flag to arrive together in one access. Some paths from GPUs to host memory do not

@@ -2,11 +2,9 @@
 // ranks share, so all ranks choose alike without asking each other.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "src/communicator/autotuning/device_autotuning.h"
@@ -45,8 +43,8 @@ class DevicePlanChooser {
   // Returns the protocol that `options` force, for uncompressed messages that do not go through host memory.
   Result<std::string_view> protocol_on_devices(const CommunicatorOptions& options) const;
   bool lanes_fit(const Algorithm& algorithm, const Problem& problem) { return fit_of(algorithm, problem).fits; }
-  // Sets Query::on_rails.
-  void find_algorithms_on_rails(Query& query);
+  // Returns Query::on_rails.
+  std::vector<const Algorithm*> algorithms_on_rails(const Query& query);
 
   const PeerSet& peers_;
   const DeviceWindows& windows_;
@@ -61,8 +59,6 @@ class DevicePlanChooser {
   };
   const Fit& fit_of(const Algorithm& algorithm, const Problem& problem);
   std::vector<Fit> fits_;
-  // Algorithms on rails, by problem. The lists stay where they are.
-  std::list<std::pair<Problem, std::vector<const Algorithm*>>> on_rails_;
 };
 
 // Creates autotuning for a communicator, and publishes results of earlier runs as publish_saved() does. Returns null if
