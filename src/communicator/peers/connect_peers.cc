@@ -10,6 +10,7 @@
 #include "src/base/log.h"
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/peers/gather.h"
+#include "src/communicator/peers/multicast.h"
 #include "src/communicator/peers/peer_set.h"
 
 namespace tutti {
@@ -353,6 +354,19 @@ Status PeerSet::open_remote_lanes(const std::vector<Communicator*>& members, Set
     Status opened = set[i].open_remote_lanes(members[i]->mesh(), contexts[i]).during("opening lanes to other hosts");
     if (!opened.ok()) return members[i]->fail(std::move(opened));
   }
+  return {};
+}
+
+// All ranks of a host bind their staging rings to one object.
+Status PeerSet::bind_multicast(const std::vector<Communicator*>& members, Set& set) {
+  std::vector<MulticastMember> own;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    RankDeviceMemory& memory = set[i].own_memory();
+    own.push_back({members[i], &memory.device(), memory.exported_lanes()});
+  }
+  std::vector<BoundMulticast> bound = TUTTI_TRY(bind_to_multicast(own, "sums"));
+  for (std::size_t i = 0; i < set.size() && bound[i].object != nullptr; ++i)
+    set[i].multicast_ring_ = set[i].own_memory().keep_multicast(std::move(bound[i].object), bound[i].address);
   return {};
 }
 
