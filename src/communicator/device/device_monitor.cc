@@ -65,7 +65,7 @@ Status DeviceMonitor::failure() {
   if (board().failed()) {
     board().stop_thread_blocks();
   } else {
-    Status differ = compare_calls();
+    Status differ = control_.matching.compare_recent(ComparedPeers::all);
     if (!differ.ok()) return control_.failures.fail(std::move(differ));
     report_late_ranks();
   }
@@ -93,21 +93,6 @@ void DeviceMonitor::report_late_ranks() {
   if (late.empty() || !record || late_call_.exchange(last) == last) return;
   log(LogLevel::warn, "%s #%llu: rank %u called it %s ago; not called yet by rank %s", describe(*record).c_str(),
       static_cast<unsigned long long>(last), rank_, describe_ms(late_ms).c_str(), late.c_str());
-}
-
-// Compares the calls that are published on the board.
-Status DeviceMonitor::compare_calls() const {
-  const std::uint64_t own = board().last(rank_);
-  for (Rank peer = 0; peer < ranks_; ++peer) {
-    const std::uint64_t last = std::min(own, board().last(peer));
-    for (std::uint64_t sequence = last; sequence > 0 && sequence + kCallHistory > last; --sequence) {
-      const auto ours = board().call(rank_, sequence);
-      const auto theirs = board().call(peer, sequence);
-      if (ours && theirs && ours->signature != theirs->signature)
-        return disagreement(control_.membership.options.name, {rank_, *ours}, {peer, *theirs});
-    }
-  }
-  return {};
 }
 
 // Describes the failed call. The latest calls of this rank are still on the board.

@@ -59,7 +59,6 @@ class DeviceMonitor {
   bool poll(std::int64_t still_ns);
   Status receive_call(Rank peer, std::uint64_t sequence);
   Status explain(const KernelReport& report);
-  Status compare_calls() const;
   void report_late_ranks();
   std::string latest_call() const;
   std::string route_to(Rank peer) const;

@@ -136,7 +136,8 @@ Status HostBackend::await_leaving() {
     WaitState wait_state = {.watches_board = true};
     while (load_acquire(&membership.board.entry(peer).left) == 0) TUTTI_CHECK_OK(waiter_.wait_for(peer, wait_state));
   }
-  if (membership.spans_hosts) TUTTI_CHECK_OK(control_.matching.compare_last());
+  // Ranks of other hosts reported their last calls when they left.
+  if (membership.spans_hosts) TUTTI_CHECK_OK(control_.matching.compare_recent(ComparedPeers::on_other_hosts));
   return messages_.find_lost();
 }
 

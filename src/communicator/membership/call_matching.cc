@@ -1,5 +1,6 @@
 #include "src/communicator/membership/call_matching.h"
 
+#include <algorithm>
 #include <string>
 
 #include "src/base/clock.h"
@@ -47,10 +48,12 @@ Status CallMatching::mismatch_with(Rank peer) const {
       (membership_.options.tune == Tune::off ? "" : ", or only some ranks name a TUTTI_TUNE_FILE")));
 }
 
-Status CallMatching::compare_last() const {
+Status CallMatching::compare_recent(ComparedPeers peers) const {
   const Board& board = membership_.board;
-  for (const Rank peer : membership_.mesh.remote_ranks()) {
-    const std::uint64_t last = board.last(peer);
+  const std::uint64_t own = board.last(membership_.rank);
+  for (Rank peer = 0; peer < membership_.ranks; ++peer) {
+    if (peers == ComparedPeers::on_other_hosts && !membership_.mesh.is_remote(peer)) continue;
+    const std::uint64_t last = std::min(own, board.last(peer));
     for (std::uint64_t call = last; call > 0 && call + kCallHistory > last; --call) {
       const auto ours = board.call(membership_.rank, call);
       const auto theirs = board.call(peer, call);

@@ -2,11 +2,15 @@
 // order; a difference fails the communicator with a message that shows both calls.
 #pragma once
 
+#include <cstdint>
+
 #include "src/communicator/membership/current_call.h"
 #include "src/communicator/membership/failures.h"
 #include "src/communicator/membership/notifications.h"
 
 namespace tutti {
+
+enum class ComparedPeers : std::uint8_t { all, on_other_hosts };
 
 class CallMatching {
  public:
@@ -19,9 +23,10 @@ class CallMatching {
   Status mismatch(Rank peer, const CallRecord& theirs) const;
   // Returns the failure after data from `peer` had the signature of another call. Waits a moment for the peer's record.
   Status mismatch_with(Rank peer) const;
-  // Called after all ranks have left. Ranks of other hosts reported their last calls when they left. Ranks that only
-  // send to each other detect here that their calls differed.
-  Status compare_last() const;
+  // Returns the first difference between recent calls of this rank and of these peers, as far as the board has them.
+  // Ranks that only send to each other detect here that their calls differed. Does not fail the communicator.
+  // Thread-safe.
+  Status compare_recent(ComparedPeers peers) const;
 
  private:
   Membership& membership_;
