@@ -24,8 +24,8 @@ Result<const AutotunedCall::Collective*> AutotunedCall::next() {
       ended_ = tuned_->record(running_.prepared->ran_mapped(), now_ns() - began_ns_);
       return ended_ == nullptr ? Result<const Collective*>(done) : begin_sum();
     case Part::sum:
-      tuned_->conclude(*ended_, sums_ns_, membership_.ranks);
-      if (membership_.rank == 0 && ended_->autotuner.settled()) ended_->log_result();
+      tuned_->conclude(*ended_, sums_ns_, runner_.membership_.ranks);
+      if (runner_.membership_.rank == 0 && ended_->autotuner.settled()) ended_->log_result();
       return done;
   }
   return done;
@@ -74,6 +74,23 @@ Result<const AutotunedCall::Collective*> AutotunedCall::begin_internal(const Cal
   found.prepared->record = record_of(call_, own);
   running_ = {found.prepared, internal, std::move(own)};
   return &running_;
+}
+
+Result<bool> AutotunedCall::start_next() {
+  operation_.reset();
+  const Collective* following = TUTTI_TRY(next());
+  if (following == nullptr) return true;
+  operation_.emplace(runner_, *following->prepared, following->call, following->options);
+  return false;
+}
+
+Result<bool> AutotunedCall::advance() {
+  for (;;) {
+    const bool done = TUTTI_TRY(operation_->advance());
+    if (!done) return false;
+    const bool ended = TUTTI_TRY(runner_.control_.failures.guarded([this] { return start_next(); }));
+    if (ended) return true;
+  }
 }
 
 }  // namespace tutti

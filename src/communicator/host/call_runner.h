@@ -34,7 +34,7 @@ class CallRunner {
                                      const CommunicatorOptions& options);
 
  private:
-  friend class AutotuningOperation;
+  friend class AutotunedCall;
   friend class CollectiveOperation;
 
   // Numbers the call, and makes it the current one.

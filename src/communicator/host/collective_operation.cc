@@ -85,23 +85,4 @@ Status CollectiveOperation::complete() {
   return remote_access_ ? remote_access_->check() : Status();
 }
 
-// ---- Autotuned calls ----
-
-Result<bool> AutotuningOperation::start_next() {
-  running_.reset();
-  const AutotunedCall::Collective* next = TUTTI_TRY(call_.next());
-  if (next == nullptr) return true;
-  running_.emplace(runner_, *next->prepared, next->call, next->options);
-  return false;
-}
-
-Result<bool> AutotuningOperation::advance() {
-  for (;;) {
-    const bool done = TUTTI_TRY(running_->advance());
-    if (!done) return false;
-    const bool ended = TUTTI_TRY(runner_.control_.failures.guarded([this] { return start_next(); }));
-    if (ended) return true;
-  }
-}
-
 }  // namespace tutti

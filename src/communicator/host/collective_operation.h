@@ -7,7 +7,6 @@
 
 #include "src/communicator/call/operation.h"
 #include "src/communicator/control/remote_access.h"
-#include "src/communicator/host/autotuned_call.h"
 #include "src/communicator/host/call_runner.h"
 
 namespace tutti {
@@ -40,22 +39,6 @@ class CollectiveOperation final : public Operation {
   std::optional<RemoteAccess> remote_access_;  // Set while the plan runs in mapped memory.
   Rank awaited_ = 0;
   bool ready_ = false;
-};
-
-// The collectives of an autotuned call, one after another.
-class AutotuningOperation final : public Operation {
- public:
-  AutotuningOperation(CallRunner& runner, AutotunedCall call) : runner_(runner), call_(std::move(call)) {}
-  // Starts the next collective. Returns true if there is none. Called once before the other functions.
-  Result<bool> start_next();
-
-  Result<bool> advance() override;
-  Status wait() override { return running_->wait(); }
-
- private:
-  CallRunner& runner_;
-  AutotunedCall call_;
-  std::optional<CollectiveOperation> running_;
 };
 
 }  // namespace tutti

@@ -82,7 +82,7 @@ Status HostBackend::run_collective(const Call& call, const CommunicatorOptions& 
     return runner_.run(*found.prepared, call, options);
   }
   const NoCancellation until_return;
-  AutotunedCall autotuned(*this, control_.membership, call, options);
+  AutotunedCall autotuned(*this, runner_, call, options);
   for (;;) {
     const AutotunedCall::Collective* next = TUTTI_TRY(autotuned.next());
     if (next == nullptr) return {};
@@ -111,8 +111,7 @@ Result<std::unique_ptr<Operation>> HostBackend::start(const Call& call, const Co
 
 Result<std::unique_ptr<Operation>> HostBackend::start_collective(const Call& call, const CommunicatorOptions& options) {
   if (is_tunable(call, options, control_.membership.ranks)) {
-    auto autotuned =
-        std::make_unique<AutotuningOperation>(runner_, AutotunedCall(*this, control_.membership, call, options));
+    auto autotuned = std::make_unique<AutotunedCall>(*this, runner_, call, options);
     TUTTI_TRY(autotuned->start_next());
     return std::unique_ptr<Operation>(std::move(autotuned));
   }
