@@ -142,12 +142,6 @@ Status DeviceBackend::begin(DeviceStream callers, DeviceStream stream) {
   return {};
 }
 
-Status DeviceBackend::request_launch(const DeviceLaunch& launch, DeviceStream stream) {
-  return launcher_->request(launch, order_.is_captured() ? RequestKind::replayed : RequestKind::single, stream);
-}
-
-Status DeviceBackend::hold_for_launches(DeviceStream stream) { return launcher_->hold(stream); }
-
 Status DeviceBackend::end_together(const std::set<DeviceBackend*>& members, DeviceStream stream) {
   std::vector<DeviceCallOrder*> orders;
   for (DeviceBackend* member : members) {

@@ -82,22 +82,15 @@ class DeviceBackend final : public Backend {
   std::uint32_t message_channels(const Call& call) const { return preparer_.message_channels(call); }
   // Starts calls in `stream`. They run after the work in `callers`; the caller also holds `stream` for latest().
   Status begin(DeviceStream callers, DeviceStream stream);
-  // See DeviceCallOrder.
-  const DeviceEvent* latest() const { return order_.latest(); }
-  Status hold_for_latest(DeviceStream stream) { return order_.hold_for_latest(stream); }
+  const DeviceCallOrder& order() const { return order_; }
   // Enclose the work of a call in its stream, provided the stream has no other work meanwhile. A call under test by the
   // autotuner is timed.
   Status start_timing(const Call& call, DeviceStream stream);
   Status end_timing(DeviceStream stream);
-  // With time slicing (time_sliced_launcher.h), calls are requested with request_launch(), and
-  // hold_for_launches() holds the stream until they are done.
-  bool is_time_sliced() const { return launcher_ != nullptr; }
-  Status request_launch(const DeviceLaunch& launch, DeviceStream stream);
-  Status hold_for_launches(DeviceStream stream);
+  // With time slicing, requests the launches of calls. Null: calls are launched directly.
+  TimeSlicedLauncher* launcher() const { return launcher_.get(); }
   // Ends the calls of all `members`, which have begun together in `stream`.
   static Status end_together(const std::set<DeviceBackend*>& members, DeviceStream stream);
-  // Makes later work in `callers` wait for the calls.
-  Status end(DeviceStream callers, DeviceStream stream) { return order_.end(callers, stream); }
 
  private:
   DeviceBackend(Communicator& communicator, PeerSet peers);

@@ -78,7 +78,7 @@ class ConcurrentCalls {
       if (job.residual.compression != CompressionFormat::none)
         TUTTI_CHECK_OK(device().apply_residual(job.residual, stream()));
       if (!job.launches) continue;
-      if (backend.is_time_sliced()) {
+      if (backend.launcher() != nullptr) {
         time_sliced_[&backend].push_back(job);
         continue;
       }
@@ -123,17 +123,20 @@ class ConcurrentCalls {
     std::set<const DeviceEvent*> held;
     for (const auto& [backend, caller] : callers()) {
       TUTTI_CHECK_OK(backend->begin(caller, stream()));
-      const DeviceEvent* latest = backend->latest();
-      if (latest != nullptr && held.insert(latest).second) TUTTI_CHECK_OK(backend->hold_for_latest(stream()));
+      const DeviceEvent* latest = backend->order().latest();
+      if (latest != nullptr && held.insert(latest).second) TUTTI_CHECK_OK(backend->order().hold_for_latest(stream()));
     }
     return {};
   }
 
   // Time-sliced calls wait for each other: all are requested before one holds the stream.
   Status launch_all() {
-    for (const auto& [backend, jobs] : time_sliced_) TUTTI_CHECK_OK(backend->request_launch(launch_of(jobs), stream()));
+    for (const auto& [backend, jobs] : time_sliced_) {
+      const RequestKind kind = backend->order().is_captured() ? RequestKind::replayed : RequestKind::single;
+      TUTTI_CHECK_OK(backend->launcher()->request(launch_of(jobs), kind, stream()));
+    }
     TUTTI_CHECK_OK(launch());
-    for (const auto& [backend, jobs] : time_sliced_) TUTTI_CHECK_OK(backend->hold_for_launches(stream()));
+    for (const auto& [backend, jobs] : time_sliced_) TUTTI_CHECK_OK(backend->launcher()->hold(stream()));
     return {};
   }
 
@@ -195,7 +198,7 @@ class ConcurrentCalls {
     std::set<DeviceBackend*> members;
     for (const auto& [backend, caller] : callers()) members.insert(backend);
     TUTTI_CHECK_OK(DeviceBackend::end_together(members, stream()));
-    for (const auto& [backend, caller] : callers()) TUTTI_CHECK_OK(backend->end(caller, stream()));
+    for (const auto& [backend, caller] : callers()) TUTTI_CHECK_OK(backend->order().end(caller, stream()));
     return {};
   }
 

@@ -51,7 +51,7 @@ TEST(HostMemoryLanes, WorkBesideDeviceLanes_OfTimeSlicedRanks) {
   std::vector<HostDeviceOptions> devices = alone(2);
   for (HostDeviceOptions& device : devices) device.sharing = ComputeSharing::none;
   Islands islands(devices, 2);
-  EXPECT_TRUE(islands[0].backend(0).is_time_sliced() && maps_lanes(islands.usage(0), 2));
+  EXPECT_TRUE(islands[0].backend(0).peers().time_sliced() && maps_lanes(islands.usage(0), 2));
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_all(own, first, 4); });
 }
 
@@ -154,7 +154,7 @@ TEST_F(HostMemoryLanesOfProcesses, ConnectTimeSlicedProcesses) {
     return host_rig({.unreachable = kNone, .sharing = ComputeSharing::none, .launch_lock = launch_lock.get()});
   };
   const auto work = [](DeviceRanks& own, Rank first) {
-    return own.backend(0).is_time_sliced() ? run_all(own, first, kRanks) : "not time-sliced";
+    return own.backend(0).peers().time_sliced() ? run_all(own, first, kRanks) : "not time-sliced";
   };
   for (Rank rank = 0; rank < kRanks; ++rank) processes_.start(time_sliced, rank, 1, kRanks, work);
   processes_.expect_reports("right");
