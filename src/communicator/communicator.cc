@@ -1,5 +1,7 @@
 #include "src/communicator/communicator.h"
 
+#include <atomic>
+#include <memory>
 #include <utility>
 
 #include "src/base/atomic.h"
@@ -23,6 +25,19 @@ CommunicatorOptions options_of_child(const CommunicatorOptions& given, const std
   return options;
 }
 
+// Backends that are never destroyed. The list keeps them reachable. Not guarded by a mutex, which a child of fork() may
+// find locked.
+struct KeptBackend {
+  std::unique_ptr<Backend> backend;
+  KeptBackend* next;
+};
+constinit std::atomic<KeptBackend*> kept = nullptr;
+
+void keep(std::unique_ptr<Backend> backend) {
+  auto* added = new KeptBackend{std::move(backend), kept};
+  while (!kept.compare_exchange_weak(added->next, added)) continue;
+}
+
 }  // namespace
 
 Communicator::Communicator(std::shared_ptr<ControlPlane> control, std::unique_ptr<BlockingBackend> host)
@@ -36,6 +51,7 @@ Communicator::Communicator(std::shared_ptr<ControlPlane> control, std::unique_pt
 
 // A backend that keeps the control plane may still use the connections.
 Communicator::~Communicator() {
+  if (device_ != nullptr && !device_->close()) keep(std::move(device_));
   device_.reset();
   tagged_messages_->close();
   if (control_.use_count() == 1) control_->membership.mesh.leave();

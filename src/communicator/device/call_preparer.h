@@ -30,8 +30,8 @@ class DeviceCallPreparer {
 
   // Sets the address exchange of this rank's thread blocks, in device memory. Called once, before the first call.
   void use(const AddressExchange* exchange) { exchange_ = exchange; }
-  // Owner of the autotuning of this rank's calls; null: off.
-  std::unique_ptr<DeviceAutotuning>& autotuning() { return autotuning_; }
+  // Returns the autotuning of this rank's calls; null: off.
+  DeviceAutotuning* autotuning() { return autotuning_.get(); }
 
   // See Communicator::predict_us().
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) {

@@ -152,12 +152,12 @@ Status DeviceBackend::end_together(const std::set<DeviceBackend*>& members, Devi
 }
 
 Status DeviceBackend::start_timing(const Call& call, DeviceStream stream) {
-  DeviceAutotuning* const autotuning = preparer_.autotuning().get();
+  DeviceAutotuning* const autotuning = preparer_.autotuning();
   return autotuning == nullptr || order_.is_captured() ? Status() : autotuning->start_timing(call, stream);
 }
 
 Status DeviceBackend::end_timing(DeviceStream stream) {
-  DeviceAutotuning* const autotuning = preparer_.autotuning().get();
+  DeviceAutotuning* const autotuning = preparer_.autotuning();
   return autotuning == nullptr ? Status() : autotuning->end_timing(stream);
 }
 

@@ -39,6 +39,7 @@ class DeviceBackend final : public Backend {
   // Several members must all belong to this process and be driven by this thread.
   static Status attach(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device);
   ~DeviceBackend() override;
+  bool close() override;
 
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) override {
     return preparer_.predict_us(call, options);
@@ -96,7 +97,6 @@ class DeviceBackend final : public Backend {
   DeviceBackend(Communicator& communicator, PeerSet peers);
   const Board& board() const { return control_->membership.board; }
   RankDeviceMemory& own_memory() const { return peers_.own_memory(); }
-  void lose();
   Status set_up_device();
   bool only_copies(const Call& call) const;  // True for collectives of a single rank.
   // Numbers a collective and shows it to the other ranks. Fails if ranks pass different windows.

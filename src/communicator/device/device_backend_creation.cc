@@ -1,44 +1,24 @@
 // Creation and destruction of backends on devices.
 #include <unistd.h>
 
-#include <atomic>
 #include <utility>
 #include <vector>
 
 #include "src/communicator/device/device_backend.h"
 #include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/peers/deferred_frees.h"
-#include "src/executor/proxy/proxy.h"
 
 namespace tutti {
-namespace {
-
-// State that the device may still use, such as the board, and that only the parent of a fork() may free.
-struct LostBackend {
-  PeerSet peers;
-  std::vector<std::unique_ptr<DeviceMulticast>> of_windows;
-  std::shared_ptr<ControlPlane> control;
-  std::unique_ptr<TimeSlicedLauncher> launcher;
-  DeviceCallOrder order;
-  std::unique_ptr<Proxy> proxy;
-  std::unique_ptr<KernelReports> reports;
-  std::unique_ptr<DeviceAutotuning> autotuning;
-  LostBackend* next;
-};
-// Keeps leaked state reachable. Not guarded by a mutex, which a child of fork() may find locked.
-constinit std::atomic<LostBackend*> lost = nullptr;
-
-}  // namespace
 
 Status DeviceBackend::attach(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device) {
   run_deferred_frees();
   std::vector<PeerSet> peers = TUTTI_TRY(PeerSet::connect(members, device));
   for (std::size_t i = 0; i < members.size(); ++i) {
-    std::unique_ptr<DeviceBackend> made(new DeviceBackend(*members[i], std::move(peers[i])));
+    auto* made = new DeviceBackend(*members[i], std::move(peers[i]));
+    members[i]->use_device(std::unique_ptr<Backend>(made));
     Status ready = made->order_.make_events();
     if (ready.ok() && made->ranks_ > 1) ready = made->set_up_device();
     if (!ready.ok()) return members[i]->fail(std::move(ready));
-    members[i]->use_device(std::move(made));
   }
   // Allocating memory may wait for the device, so no thread block may be waiting there for a rank that still allocates.
   // No rank may leave before all have met, either.
@@ -46,7 +26,7 @@ Status DeviceBackend::attach(const std::vector<Communicator*>& members, const st
   for (Communicator* member : members) {
     DeviceBackend& joined = *member->on_device();
     joined.jobs_.set_joining(joined.board().last(joined.rank_));
-    DeviceAutotuning* const autotuning = joined.preparer_.autotuning().get();
+    DeviceAutotuning* const autotuning = joined.preparer_.autotuning();
     if (autotuning != nullptr) autotuning->read_published();
   }
   return {};
@@ -64,40 +44,22 @@ DeviceBackend::DeviceBackend(Communicator& communicator, PeerSet peers)
       preparer_(communicator, peers_, windows_),
       jobs_(rank_, peers_, windows_, order_) {}
 
-// Leaks all state that others may still use.
-void DeviceBackend::lose() {
-  auto* leaked = new LostBackend{std::move(peers_),
-                                 windows_.release_multicast(),
-                                 control_,
-                                 std::move(launcher_),
-                                 std::move(order_),
-                                 monitor_.release_proxy(),
-                                 std::move(reports_),
-                                 std::move(preparer_.autotuning()),
-                                 lost};
-  while (!lost.compare_exchange_weak(leaked->next, leaked)) {
-  }
-}
-
-// Thread blocks read host memory until they have ended, which happens soon after a failure. Memory that this rank's
-// calls may still use is leaked. Memory that only peers may have open is kept until they close it. A child of fork()
-// leaks everything: the threads do not exist there, their locks may be held forever, and it must not use the device.
-DeviceBackend::~DeviceBackend() {
-  if (process_ != ::getpid()) {
-    (void)source_.release();
-    lose();
-    return;
-  }
+// Thread blocks read host memory until they have ended, which happens soon after a failure. A child of fork() keeps
+// everything: the threads do not exist there, their locks may be held forever, and it must not use the device.
+bool DeviceBackend::close() {
+  if (process_ != ::getpid()) return false;
   if (reports_ != nullptr) wait_for_remote_access();
-  if (launcher_ != nullptr) launcher_->close();  // If leaked, its thread ends by itself.
+  if (launcher_ != nullptr) launcher_->close();  // If the backend is kept, its thread ends by itself.
   const Result<bool> done = order_.is_idle();
   const bool over = done.ok() && done.value() && (launcher_ == nullptr || launcher_->is_idle());
   source_.reset();
-  if (reports_ != nullptr && !over) {
-    monitor_.stop_polling();
-    lose();
-    return;
-  }
+  if (reports_ == nullptr || over) return true;
+  monitor_.stop_polling();
+  return false;
+}
+
+// Memory that only peers may have open is kept until they close it.
+DeviceBackend::~DeviceBackend() {
   monitor_.drain();
   monitor_.stop_proxy();
   for (auto& lanes : peers_.close_remote_lanes())

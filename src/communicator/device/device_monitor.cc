@@ -192,6 +192,4 @@ void DeviceMonitor::stop_polling() {
 
 void DeviceMonitor::stop_proxy() { proxy_.reset(); }
 
-std::unique_ptr<Proxy> DeviceMonitor::release_proxy() { return std::move(proxy_); }
-
 }  // namespace tutti

@@ -50,8 +50,6 @@ class DeviceMonitor {
   void stop_polling();
   // Ends the proxy.
   void stop_proxy();
-  // Returns the proxy, which may outlive this object if it does not poll any more; null: there is none.
-  std::unique_ptr<Proxy> release_proxy();
 
  private:
   const Board& board() const { return control_.membership.board; }

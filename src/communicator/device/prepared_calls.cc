@@ -29,7 +29,7 @@ Result<PreparedDeviceCalls::Cache::Slot*> PreparedDeviceCalls::filled_slot(const
 // Within a group, an earlier call may have put the tuning result into the slot already.
 Result<PreparedDeviceCall*> PreparedDeviceCalls::prepared_in(Cache::Slot& slot, const Call& call,
                                                              const CommunicatorOptions& options) {
-  const DeviceAutotuning* const autotuning = preparer_.autotuning().get();
+  const DeviceAutotuning* const autotuning = preparer_.autotuning();
   const DeviceAutotuning::Assignment* assignment = autotuning == nullptr ? nullptr : autotuning->assignment_of(call);
   if (assignment == nullptr || (assignment->settled && slot.tuned() == nullptr)) return slot.prepared();
   return cache_.try_candidate(slot, call, options, *assignment->tuned, assignment->candidate);
