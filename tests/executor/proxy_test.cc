@@ -12,6 +12,7 @@
 #include "src/base/atomic.h"
 #include "src/base/own_cpus.h"
 #include "src/executor/proxy/near_nic.h"
+#include "src/executor/proxy/sleeps.h"
 #include "tests/base/many_cpus.h"
 #include "tests/base/share_cpu.h"
 #include "tests/transports/ends.h"
@@ -127,18 +128,37 @@ TEST_F(ProxyTest, Sleeps_WithoutCall) {
 TEST_F(ProxyTest, Sleeps_WhenCallDoesNotProgress) {
   expect_call(0, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_LE(rounds_meanwhile(0), 2100U);
+  EXPECT_LE(rounds_meanwhile(0), 4100U);
   EXPECT_TRUE(comes([this] { return looks_[0] >= 2; }));
   post();
   EXPECT_TRUE(arrives());
 }
 
-TEST_F(ProxyTest, SleepsLonger_WhenGraphsMayRun) {
-  proxies_[0]->expect_graphs();
-  std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_LE(rounds_meanwhile(0), 210U);
+// The last message was more than kReplayNs ago, and arrives when the thread polls. Without graphs, the thread sleeps.
+TEST_F(ProxyTest, SleepsLonger_WhenGraphsPause) {
+  std::shared_ptr<void> graph = proxies_[0]->expect_graph();
+  EXPECT_TRUE(comes([this] { return rounds_meanwhile(0) <= 210; }));
   post();
   EXPECT_TRUE(arrives());
+  graph.reset();
+  EXPECT_TRUE(comes([this] { return rounds_meanwhile(0) <= 4; }));
+}
+
+// Replays follow each other, and thread blocks announce no message.
+TEST(ProxySleeps, AreAsShortBetweenReplays_AsDuringCall) {
+  EXPECT_EQ(longest_sleep_ns({.graphs = true, .still_ns = 0}), 0);
+  for (const std::int64_t still_ns : {kSpinNs, kReplayNs - 1}) {
+    EXPECT_EQ(longest_sleep_ns({.graphs = true, .still_ns = still_ns}), kMaxCallSleepNs);
+    EXPECT_EQ(longest_sleep_ns({.in_call = true, .still_ns = still_ns}), kMaxCallSleepNs);
+  }
+  EXPECT_LE(kMaxCallSleepNs, 50'000);
+}
+
+TEST(ProxySleeps, AreLong_WithoutMessages) {
+  EXPECT_EQ(longest_sleep_ns({.graphs = true, .still_ns = kReplayNs}), kMaxGraphSleepNs);
+  EXPECT_EQ(longest_sleep_ns({.in_call = true, .lost = true, .still_ns = kReplayNs}), kMaxGraphSleepNs);
+  EXPECT_EQ(longest_sleep_ns({.still_ns = 0}), kMaxIdleSleepNs);
+  EXPECT_EQ(longest_sleep_ns({.graphs = true, .failed = true, .still_ns = 0}), kMaxIdleSleepNs);
 }
 
 TEST_F(ProxyTest, Sleeps_AfterFailure) {
@@ -171,7 +191,7 @@ TEST_F(ProxyTest, DetectsLostConnection_DuringCallsOnly) {
 }
 
 TEST_F(ProxyTest, DetectsLostConnection_WhenGraphsMayRun) {
-  proxies_[0]->expect_graphs();
+  const std::shared_ptr<void> graph = proxies_[0]->expect_graph();
   proxies_[1].reset();
   both_.ends[1].reset();
   EXPECT_TRUE(comes([this] { return looks_[0] > 0; }));

@@ -138,8 +138,7 @@ Result<DeviceJob> DeviceBackend::message(const Call& call, const CommunicatorOpt
 
 Status DeviceBackend::begin(DeviceStream callers, DeviceStream stream) {
   TUTTI_CHECK_OK(order_.begin(callers, stream));
-  monitor_.expect_calls(order_);
-  return {};
+  return monitor_.expect_calls(order_);
 }
 
 Status DeviceBackend::end_together(const std::set<DeviceBackend*>& members, DeviceStream stream) {

@@ -163,11 +163,12 @@ bool DeviceMonitor::poll(std::int64_t still_ns) {
   return failure().ok();
 }
 
-void DeviceMonitor::expect_calls(const DeviceCallOrder& order) {
-  if (proxy_ == nullptr) return;
-  if (order.is_captured()) return proxy_->expect_graphs();
+Status DeviceMonitor::expect_calls(const DeviceCallOrder& order) {
+  if (proxy_ == nullptr) return {};
+  if (order.is_captured()) return peers_.own_memory().device().keep_for_graph(order.stream(), proxy_->expect_graph());
   expected_ = static_cast<std::uint32_t>(order.number());
   proxy_->expect(expected_);
+  return {};
 }
 
 Status DeviceMonitor::report_end(const DeviceCallOrder& order, DeviceStream stream) const {

@@ -39,7 +39,7 @@ class DeviceMonitor {
   // Sets the kind of the calls since the last begin().
   void set_kind(Kind kind) { messages_ = kind != Kind::collective; }
   // Announces the calls that `order` has just begun. Runs of a replayed graph have no numbers: their ends are unknown.
-  void expect_calls(const DeviceCallOrder& order);
+  Status expect_calls(const DeviceCallOrder& order);
   // Reports the end of the calls of `order` after the work in `stream`.
   Status report_end(const DeviceCallOrder& order, DeviceStream stream) const;
   // Waits until peers have received all data of the finished calls. Does not wait after a failure.

@@ -12,20 +12,16 @@
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/executor/proxy/near_nic.h"
+#include "src/executor/proxy/sleeps.h"
 #include "transports/tcp/interface.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::int64_t kSpinNs = 100'000;  // After the last progress; a peer's answer takes less.
 // Sleeps double, from kFirstSleepNs to the maximum that applies. An idle thread sleeps for the maximum at once.
 constexpr std::int64_t kFirstSleepNs = 10'000;
-constexpr std::int64_t kMaxCallSleepNs = 100'000;  // During a call, because thread blocks wake no host thread.
-// A graph may start a call, or the communicator has failed.
-constexpr std::int64_t kMaxGraphSleepNs = 1'000'000;
-constexpr std::int64_t kMaxIdleSleepNs = 1'000'000'000;  // Nothing requires a wake-up.
-constexpr std::int64_t kLookNs = 5'000'000;              // Between two checks of the peers without progress,
-constexpr std::int64_t kMoveNs = 100'000'000;            // and with progress, which may be another communicator's.
+constexpr std::int64_t kLookNs = 5'000'000;    // Between two checks of the peers without progress,
+constexpr std::int64_t kMoveNs = 100'000'000;  // and with progress, which may be another communicator's.
 
 }  // namespace
 
@@ -48,9 +44,10 @@ void Proxy::expect(std::uint32_t number) {
   wake();
 }
 
-void Proxy::expect_graphs() {
-  graphs_ = true;
+std::shared_ptr<void> Proxy::expect_graph() {
+  std::shared_ptr<void> graph = graphs_;
   wake();
+  return graph;
 }
 
 void Proxy::stop_polling() {
@@ -87,7 +84,7 @@ void Proxy::work() {
   moved_ns_ = looked_ns_ = now_ns();
   while (!ends_) {
     const std::uint64_t reported = reported_;
-    const bool busy = expects_calls();
+    const bool in_call = expects_calls();
     rounds_.fetch_add(1, std::memory_order_relaxed);
     const bool moved = advance_connections();
     const std::int64_t now = now_ns();
@@ -97,24 +94,20 @@ void Proxy::work() {
     }
     check_peers();
     if (moved) continue;
-    if (busy && now - moved_ns_ < kSpinNs) {
+    const std::int64_t longest_ns = longest_sleep_ns(
+        {.in_call = in_call, .graphs = graphs_exist(), .failed = failed_, .lost = lost_, .still_ns = now - moved_ns_});
+    if (longest_ns == 0) {
       ::sched_yield();
       continue;
     }
     sleeps_ = true;
-    if (reported == reported_) sleep(longest_sleep_ns(busy));
+    if (reported == reported_) sleep(longest_ns);
     sleeps_ = false;
     if (reported != reported_) {  // A call enqueued now begins soon.
       moved_ns_ = now_ns();
       sleep_ns_ = kFirstSleepNs;
     }
   }
-}
-
-// A call without waiters may never end.
-std::int64_t Proxy::longest_sleep_ns(bool busy) const {
-  if (busy) return lost_ ? kMaxGraphSleepNs : kMaxCallSleepNs;
-  return graphs_ && !failed_ ? kMaxGraphSleepNs : kMaxIdleSleepNs;
 }
 
 bool Proxy::advance_connections() {
@@ -135,7 +128,7 @@ void Proxy::check_peers() {
   if (failed_) return;
   const std::int64_t now = now_ns();
   const bool still = now - std::max(moved_ns_, looked_ns_) >= kLookNs;
-  const bool stuck = (expects_calls() && still) || ((expects_calls() || graphs_) && now - looked_ns_ >= kMoveNs);
+  const bool stuck = (expects_calls() && still) || ((expects_calls() || graphs_exist()) && now - looked_ns_ >= kMoveNs);
   const bool ended_badly = load_acquire(duty_.failed) != 0;
   const std::uint64_t notes = this->notes();
   if (std::exchange(notes_, notes) == notes && !stuck && !ended_badly) return;

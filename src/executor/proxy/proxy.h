@@ -1,7 +1,7 @@
 // The proxy thread of a device rank carries its lanes to and from other hosts, which a device cannot do. The thread
 // advances the connections of these lanes, concurrently with other users of the connections. During a call the thread
 // polls. After a while without progress the thread sleeps briefly, until a socket is ready or it is time to look for
-// posted messages. Between calls the thread sleeps.
+// posted messages. Between calls the thread sleeps; see sleeps.h for replays of graphs.
 #pragma once
 
 #include <poll.h>
@@ -40,10 +40,11 @@ class Proxy {
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // Announces that call `number` is about to be enqueued, after all others. Not thread-safe; same for expect_graphs().
+  // Announces that call `number` is about to be enqueued, after all others. Not thread-safe; same for expect_graph().
   void expect(std::uint32_t number);
-  // Announces that a graph was captured, so that calls may begin at any time without notice.
-  void expect_graphs();
+  // Announces that a call is captured. Replays of the graph begin at any time without notice, until all copies of the
+  // result are destroyed. The result may outlive the proxy.
+  std::shared_ptr<void> expect_graph();
 
   // Stops calls of ProxyDuty::look and allows longer sleeps. Waits for a call in progress.
   void stop_polling();
@@ -63,7 +64,7 @@ class Proxy {
   bool expects_calls() const;
   std::uint64_t notes() const;
   void check_peers();
-  std::int64_t longest_sleep_ns(bool busy) const;
+  bool graphs_exist() const { return graphs_.use_count() > 1; }
   void sleep(std::int64_t longest_ns);
 
   ProxyDuty duty_;
@@ -71,7 +72,8 @@ class Proxy {
   std::mutex looking_;
   std::atomic<std::uint64_t> reported_{0};  // Calls of expect() and similar notifications.
   std::atomic<std::uint32_t> expected_{0};
-  std::atomic<bool> graphs_{false}, lost_{false}, ends_{false}, sleeps_{false};
+  const std::shared_ptr<void> graphs_ = std::make_shared<char>();  // Shared with graphs that contain calls.
+  std::atomic<bool> lost_{false}, ends_{false}, sleeps_{false};
   std::atomic<std::uint64_t> rounds_{0};
 
   // ---- Used by the thread only ----
