@@ -201,7 +201,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (Rank rank = 0; rank < ranks; ++rank) {
     Board& first = boards[hosts.first_rank_of_host(rank)];
-    if (rank == hosts.first_rank_of_host(rank)) first = TUTTI_TRY(Board::create(ranks));
+    if (rank == hosts.first_rank_of_host(rank)) first = TUTTI_TRY(Board::create(ranks, meshes[rank].ranks_here()));
     File file = TUTTI_TRY(first.segment().duplicate());
     Board board = TUTTI_TRY(adopt_board(meshes[rank], std::move(file), ranks));
     communicators.push_back(std::make_unique<Communicator>(

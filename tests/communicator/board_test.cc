@@ -57,12 +57,12 @@ TEST(Board, StopsThreadBlocksOfAllRanksAndChannels_WhenCommunicatorFails) {
   const Board& board = made.value();
   const auto expect_words = [&](std::uint32_t wanted) {
     for (Rank rank = 0; rank < kRanks; ++rank) {
-      for (std::uint32_t channel = 0; channel < kMaxRemoteAccesses; ++channel)
+      for (std::uint32_t channel = 0; channel < FailedWords::kCount; ++channel)
         ASSERT_EQ(*board.failed_words(rank).of(channel), wanted) << "rank " << rank << ", channel " << channel;
     }
   };
   expect_words(0);
-  board.entry(0).cpu = board.entry(5).cpu = 7;  // Entries lie behind the words.
+  board.entry(0).cpu = board.entry(5).cpu = 7;  // Entries lie behind the words, as do access words.
   board.fail(5, aborted_error("rank 5 aborted the communicator"));
   expect_words(1);
   for (Rank rank = 0; rank < kRanks; ++rank) board.failed_words(rank) = {};  // As if rank 5 had died in fail().
@@ -71,6 +71,33 @@ TEST(Board, StopsThreadBlocksOfAllRanksAndChannels_WhenCommunicatorFails) {
   expect_words(1);
   EXPECT_EQ(board.entry(0).cpu, 7U);
   EXPECT_EQ(board.entry(5).cpu, 7U);
+  for (Rank rank = 0; rank < kRanks; ++rank) EXPECT_FALSE(board.access_words(rank)->any());
+}
+
+// Devices map only the leading section of the board.
+TEST(Board, HasAccessWordsOfRanksOfThisHost) {
+  constexpr Rank kRanks = 6, kHere = 3;
+  auto made = Board::create(kRanks, kHere);
+  ASSERT_TRUE(made.ok());
+  Board& board = made.value();
+  board.set_remote_ranks({1, 3, 4});
+  for (const Rank rank : {1U, 3U, 4U}) EXPECT_EQ(board.access_words(rank), nullptr);
+  const auto* end = board.segment().data() + Board::bytes_for_gpus(kHere);
+  for (const Rank rank : {0U, 2U, 5U}) {
+    ASSERT_NE(board.access_words(rank), nullptr);
+    EXPECT_LE(reinterpret_cast<std::byte*>(board.access_words(rank) + 1), end);
+    EXPECT_GE(reinterpret_cast<std::byte*>(&board.entry(rank)), end);
+    for (std::uint32_t channel = 0; channel < AccessWords::kCount; ++channel)
+      *board.access_words(rank)->of(channel) = rank * 100 + channel;
+  }
+  for (const Rank rank : {0U, 2U, 5U}) {
+    for (std::uint32_t channel = 0; channel < AccessWords::kCount; ++channel)
+      ASSERT_EQ(*board.access_words(rank)->of(channel), rank * 100 + channel);
+  }
+  EXPECT_EQ(*board.failed_words(0).of(63), 0U);
+  const Board adopted = Board::adopt(board.segment().duplicate().value(), kRanks, kHere).value();
+  EXPECT_EQ(reinterpret_cast<std::byte*>(&adopted.entry(5)) - adopted.segment().data(),
+            reinterpret_cast<std::byte*>(&board.entry(5)) - board.segment().data());
 }
 
 TEST(Board, CountsSharedCpuOnce) {

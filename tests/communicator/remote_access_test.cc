@@ -49,6 +49,19 @@ TEST_F(RemoteAccessTest, IsWaitedForUntilDeadline_WhenRankIsStopped) {
   EXPECT_EQ(load_acquire(&board_.entry(1).remote_accesses), 1U);
 }
 
+// Thread blocks of any channel, but only of ranks of this host.
+TEST_F(RemoteAccessTest, OfThreadBlockIsWaitedFor) {
+  for (const std::uint32_t channel : {0U, 1U, AccessWords::kCount - 1}) {
+    store_release(board_.access_words(1)->of(channel), 1U);
+    const Deadline deadline = Deadline::after_ms(1);
+    wait_for_remote_access(board_, meshes_[0], 0, deadline);
+    EXPECT_TRUE(deadline.passed()) << channel;
+    store_release(board_.access_words(1)->of(channel), 0U);
+  }
+  board_.set_remote_ranks({1});
+  wait_for_remote_access(board_, meshes_[0], 0, Deadline::after_ms(600'000));
+}
+
 TEST_F(RemoteAccessTest, IsNotWaitedFor_WhenRankDied) {
   store_release(&board_.entry(1).remote_accesses, 1U);
   meshes_.pop_back();  // Rank 1 sends no goodbye.

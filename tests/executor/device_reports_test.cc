@@ -137,7 +137,7 @@ TEST_P(DeviceReportTest, AnnouncesRemoteAccess_UnlessItSeesFailure) {
     for (std::uint32_t looks = random() % 65536; looks > 0; --looks) (void)load_acquire(failed);
     store_relaxed(failed, 1U);
     full_fence();
-    const bool seen = load_acquire(exchange.remote_accesses) != 0;
+    const bool seen = exchange.remote_accesses->any();
     ASSERT_TRUE(calls_->launch({peer}, b_).ok());  // The call ends if it has not stopped.
     expect_done(a_);
     calls_->fail();  // The peer may wait for the call that stopped.

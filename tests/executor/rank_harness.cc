@@ -24,7 +24,7 @@ RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, con
       image_(reach_),
       exchange_counts_(test_call.channels, reach_),
       windows_(plan.problem.ranks, kWholeMemory, reach_),
-      visits_(test_call.channels, reach_),
+      accesses_(1, reach_),
       failed_(1, reach_),
       exchange_(1, reach_) {
   for (std::uint16_t channel = 0; channel < test_call.channels; ++channel) {
@@ -100,8 +100,8 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
   call.image_bytes = static_cast<std::uint32_t>(image.size());
   call.lanes = lanes;
   call.image = image_.data();
-  exchange_[0] = {records.data(), exchange_counts_.data(), windows_.data(),
-                  visits_.data(), failed_.data(),          scratch.data()};
+  exchange_[0] = {records.data(),   exchange_counts_.data(), windows_.data(),
+                  accesses_.data(), failed_.data(),          scratch.data()};
   const bool accesses_scratch = reinterpret_cast<const Image*>(image.data())->accesses_scratch != 0;
   call.accesses_peers = records.empty() ? 0 : 1;
   if (!records.empty() || accesses_scratch) call.exchange = exchange_.data();
@@ -117,8 +117,7 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
 
 std::string RankHarness::error() const {
   const Rank rank = plan_.steps.self();
-  if (std::count(visits_.begin(), visits_.end(), 0U) != static_cast<std::ptrdiff_t>(visits_.size()))
-    return "rank " + std::to_string(rank) + " shows that it is in the others' memory";
+  if (accesses_[0].any()) return "rank " + std::to_string(rank) + " shows that it is in the others' memory";
   if (scratch_.back() != kGuard) return "rank " + std::to_string(rank) + ": its scratch was written beyond its end";
   for (std::uint32_t operation = 0; operation < test_buffers_.size(); ++operation) {
     const TestBuffers& test_buffers = test_buffers_[operation];

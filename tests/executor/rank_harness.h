@@ -78,7 +78,7 @@ class RankHarness {
   std::pmr::vector<std::byte> image_;
   std::pmr::vector<std::uint64_t> exchange_counts_;
   std::pmr::vector<WindowPart> windows_;    // Only window 0: buffers are named by their addresses.
-  std::pmr::vector<std::uint32_t> visits_;  // [channel]
+  std::pmr::vector<AccessWords> accesses_;  // Words of this rank.
   std::pmr::vector<FailedWords> failed_;    // One set.
   std::pmr::vector<AddressExchange> exchange_;
   std::vector<TestBuffers> test_buffers_;

@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::uint32_t kVersion = 9;  // Version of the board's layout.
+constexpr std::uint32_t kVersion = 10;  // Version of the board's layout.
 
 bool names(const std::string& text, Rank rank) {
   const std::string name = "rank " + std::to_string(rank);
@@ -28,9 +28,25 @@ using CallWords = std::array<std::uint64_t, sizeof(CallRecord) / 8>;  // Word 0:
 
 }  // namespace
 
-Board::Board(Segment memory, Rank ranks) : memory_(std::move(memory)) {
-  auto* first = reinterpret_cast<BoardEntry*>(memory_.data() + bytes_for_gpus(0));
+// Header, failed words, access words, entries, autotuners.
+Board::Board(Segment memory, Rank ranks, Rank ranks_here) : memory_(std::move(memory)), access_words_(ranks) {
+  auto* first = reinterpret_cast<BoardEntry*>(memory_.data() + bytes_for_gpus(ranks_here));
   for (Rank rank = 0; rank < ranks; ++rank) entries_.push_back(first + rank);
+  autotuners_ = reinterpret_cast<AutotunerHeader*>(first + ranks);
+  if (ranks == ranks_here) find_access_words({});
+}
+
+std::size_t Board::bytes(Rank ranks, Rank ranks_here) {
+  return bytes_for_gpus(ranks_here) + ranks * sizeof(BoardEntry) + sizeof(AutotunerHeader) +
+         ranks * kMaxAutotunerCells * sizeof(AutotunerEntry);
+}
+
+// Only ranks of this host have some: a board of many hosts would be several times as large otherwise.
+void Board::find_access_words(const std::vector<Rank>& remote_ranks) {
+  auto* next = reinterpret_cast<AccessWords*>(memory_.data() + bytes_for_gpus(0));
+  std::vector<bool> here(access_words_.size(), true);
+  for (const Rank rank : remote_ranks) here[rank] = false;
+  for (Rank rank = 0; rank < access_words_.size(); ++rank) access_words_[rank] = here[rank] ? next++ : nullptr;
 }
 
 void Board::set_remote_ranks(const std::vector<Rank>& remote_ranks) {
@@ -38,6 +54,7 @@ void Board::set_remote_ranks(const std::vector<Rank>& remote_ranks) {
     remote_entries_.push_back(std::make_unique<BoardEntry>());
     entries_[rank] = remote_entries_.back().get();
   }
+  find_access_words(remote_ranks);
 }
 
 bool Board::is_remote(Rank rank) const {
@@ -45,17 +62,17 @@ bool Board::is_remote(Rank rank) const {
                      [&](const auto& entry) { return entry.get() == entries_[rank]; });
 }
 
-Result<Board> Board::create(Rank ranks) {
-  Segment memory = TUTTI_TRY(Segment::create("tutti-board", bytes(ranks)));
-  Board board(std::move(memory), ranks);
+Result<Board> Board::create(Rank ranks, Rank ranks_here) {
+  Segment memory = TUTTI_TRY(Segment::create("tutti-board", bytes(ranks, ranks_here)));
+  Board board(std::move(memory), ranks, ranks_here);
   board.header().version = kVersion;
   board.header().ranks = ranks;
   return board;
 }
 
-Result<Board> Board::adopt(File file, Rank ranks) {
-  Segment memory = TUTTI_TRY(Segment::adopt(std::move(file), bytes(ranks)));
-  Board board(std::move(memory), ranks);
+Result<Board> Board::adopt(File file, Rank ranks, Rank ranks_here) {
+  Segment memory = TUTTI_TRY(Segment::adopt(std::move(file), bytes(ranks, ranks_here)));
+  Board board(std::move(memory), ranks, ranks_here);
   if (board.header().version != kVersion || board.header().ranks != ranks) {
     return invalid_usage("a peer runs another version of tutti: its board has version " +
                          std::to_string(board.header().version) + ", this library's is " + std::to_string(kVersion));
@@ -195,10 +212,6 @@ std::string Board::describe_rejection(Rank rank) const {
   const auto rejection = read_rejection(entry(rank).rejection);
   if (!rejection || rejection->collectives < last(rank)) return "";
   return "; a call of rank " + std::to_string(rank) + " was rejected: " + rejection->text;
-}
-
-AutotunerHeader& Board::autotuners() const {
-  return *reinterpret_cast<AutotunerHeader*>(memory_.data() + bytes_for_gpus(ranks()));
 }
 
 AutotunerEntry& Board::autotuner_entry(std::uint32_t cell, Rank rank) const {

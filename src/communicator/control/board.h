@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/access_words.h"
 #include "src/base/atomic.h"
 #include "src/base/clock.h"
 #include "src/base/failed_words.h"
@@ -61,8 +62,6 @@ inline constexpr std::uint8_t kSplitCollective = 254;
 inline constexpr std::uint32_t kCallHistory = 16;
 
 inline constexpr std::uint32_t kMaxCpus = 1024;
-// Maximum thread blocks of a rank that access remote memory at the same time.
-inline constexpr std::uint32_t kMaxRemoteAccesses = 64;
 
 struct alignas(128) BoardEntry {
   std::uint32_t cpu = ~0U;                 // CPU on which the rank last ran. A waiting peer on the same CPU yields.
@@ -77,12 +76,10 @@ struct alignas(128) BoardEntry {
   WaitRecord wait;  // The last wait that the rank has shown.
   // Not 0: the rank may be accessing memory of its peers; see remote_access.h. On a cache line of its own.
   alignas(128) std::uint32_t remote_accesses = 0;
-  // The same mark for each thread block of the rank on a device, by channel.
-  alignas(128) std::uint32_t thread_block_accesses[kMaxRemoteAccesses] = {};
   alignas(128) CallRecord calls[kCallHistory];  // Call k is at k % kCallHistory.
   RejectionRecord rejection;                    // The last invalid call that the rank has shown.
 };
-static_assert(sizeof(BoardEntry) == 640 + kCallHistory * sizeof(CallRecord) + sizeof(RejectionRecord));
+static_assert(sizeof(BoardEntry) == 384 + kCallHistory * sizeof(CallRecord) + sizeof(RejectionRecord));
 
 // ---- Autotuning of calls on devices ----
 
@@ -134,15 +131,15 @@ enum class FailureReason : std::uint32_t { shared, called_off };
 
 class Board {
  public:
-  static Result<Board> create(Rank ranks);
-  static Result<Board> adopt(File file, Rank ranks);
-  static std::size_t bytes(Rank ranks) {
-    return bytes_for_gpus(ranks) + sizeof(AutotunerHeader) + ranks * kMaxAutotunerCells * sizeof(AutotunerEntry);
-  }
+  // `ranks_here`: number of ranks on this host.
+  static Result<Board> create(Rank ranks, Rank ranks_here);
+  static Result<Board> create(Rank ranks) { return create(ranks, ranks); }
+  static Result<Board> adopt(File file, Rank ranks, Rank ranks_here);
+  static Result<Board> adopt(File file, Rank ranks) { return adopt(std::move(file), ranks, ranks); }
 
   // Size of the leading section of the board that thread blocks on devices access.
-  static std::size_t bytes_for_gpus(Rank ranks) {
-    return sizeof(BoardHeader) + kFailedSets * sizeof(FailedWords) + ranks * sizeof(BoardEntry);
+  static std::size_t bytes_for_gpus(Rank ranks_here) {
+    return sizeof(BoardHeader) + kFailedSets * sizeof(FailedWords) + ranks_here * sizeof(AccessWords);
   }
 
   Board() = default;
@@ -157,6 +154,8 @@ class Board {
   BoardEntry& entry(Rank rank) const { return *entries_[rank]; }
   bool failed() const { return load_acquire(&header().failed) != 0; }
   const std::uint32_t* failed_word() const { return &header().failed; }  // Not 0: failed.
+  // Words by which the thread blocks of a rank of this host announce accesses to memory of peers. Null for other ranks.
+  AccessWords* access_words(Rank rank) const { return access_words_[rank]; }
   // Words that stop the thread blocks of the rank. Ranks with equal rank % kFailedSets share them.
   FailedWords& failed_words(Rank rank) const {
     return reinterpret_cast<FailedWords*>(memory_.data() + sizeof(BoardHeader))[rank % kFailedSets];
@@ -204,19 +203,23 @@ class Board {
   std::string describe_rejection(Rank rank) const;
 
   // Valid only if all ranks are on one host.
-  AutotunerHeader& autotuners() const;
+  AutotunerHeader& autotuners() const { return *autotuners_; }
   AutotunerEntry& autotuner_entry(std::uint32_t cell, Rank rank) const;
 
  private:
   static constexpr Rank kFailedSets = 4;
 
-  Board(Segment memory, Rank ranks);
+  Board(Segment memory, Rank ranks, Rank ranks_here);
+  static std::size_t bytes(Rank ranks, Rank ranks_here);
+  void find_access_words(const std::vector<Rank>& remote_ranks);
   void wake_all() const;
   void wake_all_watchers() const;
   BoardHeader& header() const { return *reinterpret_cast<BoardHeader*>(memory_.data()); }
 
   Segment memory_;
   std::vector<BoardEntry*> entries_;
+  std::vector<AccessWords*> access_words_;
+  AutotunerHeader* autotuners_ = nullptr;
   std::vector<std::unique_ptr<BoardEntry>> remote_entries_;
 };
 

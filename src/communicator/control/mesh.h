@@ -144,6 +144,7 @@ class Mesh {
   bool is_remote(Rank peer) const { return peers_[peer].contact.is_remote(); }
   bool any_remote() const { return !remote_ranks_.empty(); }
   const std::vector<Rank>& remote_ranks() const { return remote_ranks_; }
+  Rank ranks_here() const { return static_cast<Rank>(peers_.size() - remote_ranks_.size()); }
   Rank first_local_rank() const { return hosts_.first_rank_of_host(self_); }
   const Hosts& hosts() const { return hosts_; }
   TcpConnection& connection(Rank peer) const { return peers_[peer].contact.connection(); }

@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
-
 #include "src/base/atomic.h"
 
 namespace tutti {
@@ -16,10 +14,9 @@ void show(BoardEntry& own, std::uint32_t remote_accesses) {
   full_fence();
 }
 
-bool is_there(const BoardEntry& entry) {
-  const auto shown = [](const std::uint32_t& word) { return load_acquire(&word) != 0; };
-  return shown(entry.remote_accesses) ||
-         std::any_of(std::begin(entry.thread_block_accesses), std::end(entry.thread_block_accesses), shown);
+bool is_there(const Board& board, Rank peer) {
+  const AccessWords* thread_blocks = board.access_words(peer);  // Null: on another host.
+  return load_acquire(&board.entry(peer).remote_accesses) != 0 || (thread_blocks != nullptr && thread_blocks->any());
 }
 
 }  // namespace
@@ -36,10 +33,8 @@ RemoteAccess::~RemoteAccess() { show(board_.entry(self_), 0); }
 void wait_for_remote_access(const Board& board, Mesh& mesh, Rank self, const Deadline& deadline) {
   board.stop_thread_blocks();
   show(board.entry(self), 0);
-  for (Rank peer = 0; peer < board.ranks(); ++peer) {
-    const BoardEntry& entry = board.entry(peer);
-    while (is_there(entry) && !deadline.passed() && !mesh.is_dead(peer)) ::sched_yield();
-  }
+  for (Rank peer = 0; peer < board.ranks(); ++peer)
+    while (is_there(board, peer) && !deadline.passed() && !mesh.is_dead(peer)) ::sched_yield();
 }
 
 }  // namespace tutti

@@ -23,7 +23,7 @@ void unmap(const std::shared_ptr<Device>& device, const HostMemory& mapped, cons
 Result<std::unique_ptr<KernelReports>> KernelReports::make(const std::shared_ptr<Device>& device, const Board& board,
                                                            Rank rank) {
   std::unique_ptr<KernelReports> made(new KernelReports(device, board, rank));
-  const std::size_t board_bytes = round_up(Board::bytes_for_gpus(board.ranks()), mapped_page_bytes());
+  const std::size_t board_bytes = round_up(Board::bytes_for_gpus(board.ranks_here()), mapped_page_bytes());
   made->board_memory_ = TUTTI_TRY(device->map_host(board.segment().data(), board_bytes));
   made->progress_ = TUTTI_TRY(device->allocate_host(sizeof(KernelProgress)));
   return made;

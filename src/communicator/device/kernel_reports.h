@@ -26,7 +26,7 @@ class KernelReports {
   // Device addresses of words on the board, by channel: the failure of the communicator, and the rank's remote
   // accesses.
   const FailedWords* failed_on_device() const { return on_device(&board_.failed_words(rank_)); }
-  std::uint32_t* remote_accesses_on_device() const { return on_device(board_.entry(rank_).thread_block_accesses); }
+  AccessWords* remote_accesses_on_device() const { return on_device(board_.access_words(rank_)); }
   // Returns the stop conditions of call `number`. `timeout_ms`: 0 or less: no timeout.
   KernelWatch watch(std::uint64_t number, std::int64_t timeout_ms) const;
 

@@ -26,7 +26,7 @@ void notify(const Status& why) { log(LogLevel::info, "a buffer cannot become a w
 
 // Window 0 is all memory if all ranks are on one device; the other windows are empty.
 Result<const AddressExchange*> DeviceWindows::make_exchange(const KernelReports& reports) {
-  static_assert(kMaxRemoteAccesses == kMaxChannels);
+  static_assert(AccessWords::kCount == kMaxChannels);
   RankDeviceMemory& own = peers_.own_memory();
   const Rank ranks = peers_.ranks();
   std::vector<AddressRecord*> records;

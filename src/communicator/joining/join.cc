@@ -18,7 +18,7 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
 }
 
 Result<Board> adopt_board(const Mesh& mesh, File file, Rank ranks) {
-  Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks));
+  Board board = TUTTI_TRY(Board::adopt(std::move(file), ranks, mesh.ranks_here()));
   board.set_remote_ranks(mesh.remote_ranks());
   return board;
 }
@@ -33,7 +33,7 @@ Result<Board> share_board(Mesh& mesh, Rank rank, Rank ranks, const AwaitFrame& a
     ReceivedFrame received = TUTTI_TRY(await(mesh.first_local_rank(), FrameKind::board));
     return adopt_board(mesh, std::move(received.file), ranks);
   }
-  Board board = TUTTI_TRY(Board::create(ranks));
+  Board board = TUTTI_TRY(Board::create(ranks, mesh.ranks_here()));
   const Frame frame = {.kind = FrameKind::board};
   for (Rank peer = rank + 1; peer < ranks; ++peer) {
     if (!mesh.is_remote(peer)) TUTTI_CHECK_OK(mesh.send(peer, frame, board.segment().descriptor()));

@@ -140,7 +140,7 @@ void keep_until_all_have_left(std::shared_ptr<RankDeviceMemory> memory, const Bo
   Leaving leaving{std::move(memory), std::move(here), {}};
   Result<File> file = board.segment().duplicate();
   if (file.ok()) {
-    Result<Board> own = Board::adopt(std::move(file).value(), board.ranks());
+    Result<Board> own = Board::adopt(std::move(file).value(), board.ranks(), board.ranks_here());
     if (own.ok()) leaving.board = std::move(own).value();
   }
   const std::lock_guard lock(deferred_frees().mutex);

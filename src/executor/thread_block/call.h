@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "src/base/access_words.h"
 #include "src/base/failed_words.h"
 #include "src/executor/run.h"
 #include "src/executor/thread_block/fold.h"
@@ -59,9 +60,8 @@ struct AddressExchange {
   AddressRecord* const* records = nullptr;  // [rank][channel * 2 + sequence % 2]
   std::uint64_t* counts = nullptr;          // [channel]: this rank's exchanges so far.
   const WindowPart* windows = nullptr;      // [window * ranks + rank]
-  std::uint32_t* remote_accesses =
-      nullptr;                          // [channel]: nonzero while this rank's thread block may access peers' memory.
-  const FailedWords* failed = nullptr;  // Set: peers' memory must not be accessed any more.
+  AccessWords* remote_accesses = nullptr;   // Words of this rank.
+  const FailedWords* failed = nullptr;      // Set: peers' memory must not be accessed any more.
   // [rank], then the multicast address or null; outlives all kernels of all ranks.
   std::byte* const* scratch = nullptr;
   std::byte* const* multicast = nullptr;  // [window]: multicast address of the parts of all ranks, or null.

@@ -191,13 +191,13 @@ class Channel {
   // block announces its access and then checks the flag. At least one of them detects the other. Returns false if the
   // communicator has already failed.
   TUTTI_HOST_DEVICE bool begin_remote_access(const AddressExchange& exchange) const {
-    store_relaxed(exchange.remote_accesses + channel_, 1U);
+    store_relaxed(exchange.remote_accesses->of(channel_), 1U);
     full_fence();
     return load_acquire(exchange.failed->of(channel_)) == 0;
   }
   TUTTI_HOST_DEVICE void end_remote_access() {
     thread_block_.join();
-    if (thread_block_.thread() == 0) store_release(call_.exchange->remote_accesses + channel_, 0U);
+    if (thread_block_.thread() == 0) store_release(call_.exchange->remote_accesses->of(channel_), 0U);
   }
 
   // Publishes this rank's buffer addresses and reads those of the peers.

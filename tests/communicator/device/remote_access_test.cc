@@ -58,16 +58,10 @@ const Work reject_wrap_around = refuse({.offset = ~std::uint64_t{3}, .window = 1
 const Work reject_bare_addresses = refuse({.offset = 0, .window = 0});
 const Work reject_unregistered = refuse({.offset = 0, .window = 2});
 
-bool in_remote_access(DeviceRanks& own, Rank rank) {
-  const auto& words = own[0].board().entry(rank).thread_block_accesses;
-  return std::any_of(std::begin(words), std::end(words),
-                     [](const std::uint32_t& word) { return load_acquire(&word) != 0; });
-}
+bool in_remote_access(DeviceRanks& own, Rank rank) { return own[0].board().access_words(rank)->any(); }
 
 // Returns the counter of remote accesses of rank 1 for a channel that no call uses.
-std::uint32_t& odd_access(DeviceRanks& own) {
-  return own[0].board().entry(1).thread_block_accesses[kMaxRemoteAccesses - 1];
-}
+std::uint32_t& odd_access(DeviceRanks& own) { return *own[0].board().access_words(1)->of(AccessWords::kCount - 1); }
 
 // Marks rank 1 as accessing memory of peers. Rank 0 aborts when it sees the mark. Returns after the failure.
 void abort_during_remote_access(DeviceRanks& own, Rank rank) {
