@@ -41,7 +41,7 @@ struct PeerSet::PeerInfo {
   DeviceShare exported;                                    // Its exported lanes.
   ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
   Rank driver = 0;                                         // First of the ranks that its thread drives.
-  LaneLimit lanes = LaneLimit::large;                      // small: its process has large lanes on the device already.
+  LaneLimit lanes = LaneLimit::large;                      // small: see LaneLimit.
   std::uint32_t multicast = 0;                             // 1: its device has multicast objects, and uses them.
 
   bool is_here() const { return process == number_of_process(); }
@@ -77,12 +77,13 @@ Status PeerSet::await_all(const std::vector<Communicator*>& members) {
   return gather(members, std::vector<std::vector<std::uint64_t>>(members.size(), {0})).status();
 }
 
-PeerSet::PeerInfo PeerSet::describe_self() {
+PeerSet::PeerInfo PeerSet::describe_self(std::uint32_t min_channels) {
   PeerInfo info;
   info.process = number_of_process();
   info.memory = RankDeviceMemory::publish(shared_own_memory());
   info.device = own_memory().device().traits().identity;
-  if (RankDeviceMemory::has_large_lanes(info.device)) info.lanes = LaneLimit::small;
+  const bool enough = min_channels <= kMaxFurtherChannels;
+  if (enough && RankDeviceMemory::has_large_lanes(info.device)) info.lanes = LaneLimit::small;
   info.thread_blocks = own_memory().device().traits().thread_blocks;
   info.sharing = own_memory().device().traits().sharing;
   info.multicast = config().nvls && own_memory().device().traits().multicast ? 1 : 0;
@@ -93,7 +94,7 @@ PeerSet::PeerInfo PeerSet::describe_self() {
 Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all) {
   std::vector<PeerInfos> own;
   for (PeerSet& each : set) {
-    own.push_back({each.describe_self()});
+    own.push_back({each.describe_self(members.front()->options().min_channels)});
     own.back()[0].driver = set.front().self_;
   }
   all = TUTTI_TRY(gather(members, own));

@@ -202,6 +202,16 @@ std::string make_further_communicators(DeviceRanks& own, Rank first) {
       return "a further communicator has large lanes";
     if (backend.peers().lanes().channels >= own.backend(0).peers().lanes().channels) return "it has as many channels";
   }
+  CommunicatorOptions options = whole.options();
+  for (const std::uint32_t min_channels : {8U, 9U}) {
+    options.min_channels = min_channels;
+    auto part = own[0].split(0, 0, options);
+    if (!part.ok()) return std::move(part).status().message();
+    const LaneBudget& lanes = part.value()->on_device()->peers().lanes();
+    const LaneBudget& first_lanes = own.backend(0).peers().lanes();
+    const bool as_many = lanes.channels == first_lanes.channels && lanes.ring.channels == first_lanes.ring.channels;
+    if (as_many != (min_channels > 8)) return "at least " + std::to_string(min_channels) + " channels have wrong lanes";
+  }
   return run_long_and_short(own, first, 8);
 }
 
