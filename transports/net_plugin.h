@@ -17,6 +17,8 @@ struct NetPluginOptions {
   std::string plugins;
   std::uint64_t communicator = 0;  // Number of the communicator, the same on all ranks.
   std::uint32_t first_device = 0;  // Connections use the devices in turn, starting with this one.
+  // Traffic class of the communicator, for plugins of version 11 and later; 0: the plugin's default.
+  std::uint8_t traffic_class = 0;
 };
 
 // Fails, with the reasons, if no plugin can be loaded and initialized, or none has a device for host memory.

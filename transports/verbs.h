@@ -19,14 +19,22 @@ namespace tutti {
 enum class VerbsUse : std::uint8_t { requested, automatic };
 
 struct VerbsOptions {
-  std::string hca;              // List of ports, see verbs/hca_filter.h.
-  std::int32_t gid_index = -1;  // -1: the best GID of the port.
-  std::uint8_t traffic_class = 0;
+  std::string hca;                 // List of ports, see verbs/hca_filter.h.
+  std::int32_t gid_index = -1;     // -1: the best GID of the port.
+  std::uint8_t traffic_class = 0;  // RoCE, and InfiniBand between subnets.
+  std::uint8_t service_level = 0;  // InfiniBand; 0 to 15.
   // An unresponsive peer is detected after about 4.096 us * 2^timeout * (retry_count + 1); hardware may take up to four
   // times as long. The defaults give 3.8 s, so that an outage of 3 s is survived, as over TCP.
   std::uint8_t timeout = 17;
   std::uint8_t retry_count = 6;
   VerbsUse use = VerbsUse::requested;
+
+  // Like NCCL, selects a class for either kind of network.
+  void set_class(std::uint8_t number) {
+    constexpr std::uint8_t kServiceLevels = 16;
+    traffic_class = number;
+    service_level = number < kServiceLevels ? number : 0;
+  }
 
   static VerbsOptions from(const Config& config) {
     return {.hca = config.ib_hca,

@@ -114,8 +114,7 @@ typedef struct {
   const char* name;   /* Name in messages, such as "gradients". Only at creation. Null: none; a split appends its color
                          to the name of its parent, a shrink the number of its ranks. */
   int64_t timeout_ms; /* Maximum wait of an operation, in ms. 0: TUTTI_TIMEOUT_MS, or 10 minutes. -1: no limit. */
-  int64_t init_timeout_ms;   /* Maximum wait for ranks to join, in ms. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes. -1: no
-                                limit. */
+  int64_t init_timeout_ms;   /* Maximum wait for ranks to join. 0: TUTTI_INIT_TIMEOUT_MS, or 2 minutes. -1: no limit. */
   const char* memory;        /* Memory of buffers: "host", "cuda" (the GPU that is current in the calling thread) or
                                 "cuda:1" (GPU 1). Null: host. A split uses the memory of its parent. */
   const char* compression;   /* Compression of float32, float16 and bfloat16 messages: "raw" (none), "bf16", "fp16",
@@ -132,10 +131,11 @@ typedef struct {
   const tutti_tuning_options* tuning; /* Overrides of autotuning. Null: environment variables, or the tuner's choice. */
   const char* wait; /* Waits for peers in host memory: "auto" (spin or yield briefly, then sleep), "spin" or "sleep".
                        Only at creation. Ranks may differ. Null: TUTTI_WAIT, or auto. */
+  uint32_t traffic_class; /* RDMA traffic class, up to 255. Only at creation; splits keep it. 0: TUTTI_IB_TC, or 0. */
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \
-  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, 0, NULL, 0, NULL, NULL }
+  { sizeof(tutti_comm_options), NULL, 0, 0, NULL, NULL, 0, NULL, 0, NULL, NULL, 0 }
 
 /* Creates an id and starts to listen for the ranks that will use it.
  *   Resources: the process must live until all ranks have joined. An unused id keeps its descriptors and its thread

@@ -84,6 +84,7 @@ class Communicator(Messages):
         compression_seed      seed of stochastic rounding
         algorithm, protocol, transport, channels  overrides of autotuning
         min_channels, max_channels  bounds of the tuner's number of channels on GPUs
+        traffic_class         RDMA traffic class between hosts, 1 to 255
         wait                  waits for peers: "auto" (spin or yield briefly, then sleep; default), "spin" or "sleep"
 
     One thread at a time uses a communicator; any thread may call abort(), async_error(), isend(), irecv() and iprobe(). All

@@ -12,7 +12,7 @@ from ._errors import InvalidArgument
 _TUNING = ("algorithm", "protocol", "transport", "channels", "min_channels", "max_channels")  # Fields of tutti_tuning_options.
 _TIMES = {"timeout": "timeout_ms", "init_timeout": "init_timeout_ms"}
 _LONGEST_MS = 1 << 40  # 34 years.
-_NUMBERS = ("max_relative_error", "compression_seed", "channels", "min_channels", "max_channels")
+_NUMBERS = ("max_relative_error", "compression_seed", "channels", "min_channels", "max_channels", "traffic_class")
 
 
 class Options(TypedDict, total=False):
@@ -33,6 +33,7 @@ class Options(TypedDict, total=False):
     min_channels: int | None
     max_channels: int | None
     wait: str | None
+    traffic_class: int | None
 
 
 def _milliseconds(name: str, seconds: Any) -> int:

@@ -63,6 +63,8 @@ Status check_same_memory(const CommHandle& handle, const CommunicatorOptions& op
   const CommunicatorOptions& own = options_of(handle);
   if (options.transport != own.transport)
     return invalid_argument("options.tuning->transport is not that of the communicator: leave it null");
+  if (options.traffic_class != own.traffic_class)
+    return invalid_argument("options.traffic_class is not that of the communicator: leave it 0");
   if (options.memory == own.memory && options.device == own.device) return {};
   return invalid_argument("options.memory is not that of the communicator: leave it null");
 }

@@ -104,6 +104,15 @@ Status set_wait(const char* given, CommunicatorOptions& merged) {
   return {};
 }
 
+Status set_traffic_class(std::uint32_t given, CommunicatorOptions& merged) {
+  constexpr std::uint32_t kMax = 255;
+  if (given > kMax)
+    return invalid_argument("options.traffic_class is " + std::to_string(given) +
+                            ": pass 1 to 255, or 0 for the default");
+  if (given != 0) merged.traffic_class = static_cast<std::uint8_t>(given);
+  return {};
+}
+
 // A format and a bound on the error exclude each other. A given one replaces an inherited other one.
 Status bound_error(const tutti_comm_options& given, CommunicatorOptions& merged) {
   const double bound = given.max_relative_error;
@@ -168,6 +177,7 @@ Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, c
   merged.init_timeout_ms = TUTTI_TRY(timeout_of("init_timeout_ms", options.init_timeout_ms, merged.init_timeout_ms));
   TUTTI_CHECK_OK(set_memory(options.memory, merged));
   TUTTI_CHECK_OK(set_wait(options.wait, merged));
+  TUTTI_CHECK_OK(set_traffic_class(options.traffic_class, merged));
   if (merged.memory == Memory::host) {
     if (merged.protocol == "LL128" && merged.protocol_is_from_nccl) {
       warn_about_nccl_variable("NCCL_PROTO", "LL128 is for GPUs");

@@ -55,8 +55,8 @@ std::uint64_t number_of(const UniqueId& id) {
   return number;
 }
 
-CarrierUser user_of(const Bootstrap& bootstrap, const UniqueId& id) {
-  CarrierUser user = {.communicator = number_of(id)};
+CarrierUser user_of(const CommunicatorOptions& options, const Bootstrap& bootstrap, const UniqueId& id) {
+  CarrierUser user = {.communicator = number_of(id), .traffic_class = options.traffic_class};
   for (Rank peer = 0; peer < bootstrap.rank(); ++peer) user.index_on_host += bootstrap.on_same_host(peer) ? 1 : 0;
   return user;
 }
@@ -64,7 +64,8 @@ CarrierUser user_of(const Bootstrap& bootstrap, const UniqueId& id) {
 Result<Chosen> chosen_carriers(const CommunicatorOptions& options, Protection protection, const Bootstrap& bootstrap,
                                const UniqueId& id, NetworkChoice& network_choice) {
   if (!options.transport.empty()) {
-    std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(options.transport, user_of(bootstrap, id)));
+    std::unique_ptr<CarrierSource> carriers =
+        TUTTI_TRY(open_carriers(options.transport, user_of(options, bootstrap, id)));
     if (carriers != nullptr && protection != Protection::none) return protection_unsupported(options.transport);
     return Chosen{std::move(carriers), ""};
   }
@@ -113,7 +114,7 @@ Result<std::unique_ptr<Communicator>> Communicator::create(const UniqueId& id, R
   join.one_host_per_rank = options.over_network();
   const Protection protection = protection_of(config());
   join.protection = static_cast<std::uint32_t>(protection);
-  NetworkChoice network_choice;
+  NetworkChoice network_choice(options.traffic_class);
   if (options.transport.empty() && protection == Protection::none)
     join.remote_offer = [&network_choice] { return network_choice.offer(); };
   join.abort = options.abort;
@@ -196,7 +197,7 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   hosts.set_transport(network.empty() || network == "shm" ? "tcp" : network);
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
-  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport));
+  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport, options.traffic_class));
   std::vector<Board> boards(ranks);  // By first rank of the host.
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (Rank rank = 0; rank < ranks; ++rank) {

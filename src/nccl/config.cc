@@ -26,7 +26,7 @@ constexpr Field kFields[] = {
     {{"minCTAs", &ncclConfig_t::minCTAs, 1, kNoMaximum}, 21700, kUndefined},
     {{"maxCTAs", &ncclConfig_t::maxCTAs, 1, kNoMaximum}, 21700, kUndefined},
     {{"splitShare", &ncclConfig_t::splitShare, 0, 1}, 21700, 0},
-    {{"trafficClass", &ncclConfig_t::trafficClass, INT_MIN, kNoMaximum}, 22500, kUndefined},
+    {{"trafficClass", &ncclConfig_t::trafficClass, -1, 255}, 22500, kUndefined},
     {{"collnetEnable", &ncclConfig_t::collnetEnable, 0, 1}, 22700, 0},
     {{"CTAPolicy", &ncclConfig_t::CTAPolicy, 0, 3}, 22700, 0},  // Bits: efficiency, zero.
     {{"shrinkShare", &ncclConfig_t::shrinkShare, 0, 1}, 22700, 0},
@@ -74,6 +74,11 @@ Outcome choose_net(const char* requested, Settings& settings) {
   return check_net(forced == nullptr ? "config.netName" : "NCCL_NET", settings.tuning.transport);
 }
 
+// As in NCCL, the environment overrides the config, and -1 means no class.
+void choose_traffic_class(int requested, Settings& settings) {
+  if (requested > 0 && !traffic_class_is_set()) settings.traffic_class = static_cast<std::uint32_t>(requested);
+}
+
 ncclConfig_t defaults() {
   ncclConfig_t config = {};
   config.version = kVersion;
@@ -102,6 +107,7 @@ Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;
+  choose_traffic_class(known.trafficClass, settings);
   TUTTI_NCCL_CHECK(choose_net(known.version >= kNetsSince ? known.netName : nullptr, settings));
   return read_compression_rule(settings.name, settings.compression);
 }

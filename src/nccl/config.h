@@ -20,7 +20,8 @@ struct Settings {
   CompressionRule compression;
   // Bounds on channels (minCTAs and maxCTAs), and the transport (netName), a literal.
   tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
-  std::string memory = "host";  // Memory of the buffers, as in options.memory of tutti.h; see memory.h.
+  std::uint32_t traffic_class = 0;  // 0: that of the environment.
+  std::string memory = "host";      // Memory of the buffers, as in options.memory of tutti.h; see memory.h.
 };
 
 // Options of one collective that its communicator's settings do not have. Values as in tutti_comm_options and

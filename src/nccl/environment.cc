@@ -37,6 +37,12 @@ bool rdma_is_disabled() {
   return (own.empty() ? variable("NCCL_IB_DISABLE") : own) == "1";
 }
 
+bool traffic_class_is_set() {
+  const std::string own = variable("TUTTI_IB_TC");
+  const std::string value = own.empty() ? variable("NCCL_IB_TC") : own;
+  return !value.empty() && value != "-1";
+}
+
 // Communicators are not created if one of the variables is invalid.
 std::int64_t timeout_ms_of_environment() {
   const double limit_ms = number_of("TUTTI_TIMEOUT_MS", -1) * number_of("TUTTI_TIMEOUT_SCALE", 1);

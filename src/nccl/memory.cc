@@ -41,6 +41,7 @@ tutti_comm_options options_for(const Settings& settings) {
   if (!settings.name.empty()) options.name = settings.name.c_str();
   options.memory = settings.memory.c_str();
   options.tuning = &settings.tuning;
+  options.traffic_class = settings.traffic_class;
   if (variable("TUTTI_TIMEOUT_MS").empty()) options.timeout_ms = kNoTimeout;
   if (variable("TUTTI_INIT_TIMEOUT_MS").empty()) options.init_timeout_ms = kNoTimeout;
   return options;

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/nccl/banner.h"
 #include "src/nccl/export.h"
 #include "src/nccl/groups.h"
 #include "src/nccl/memory.h"
@@ -23,14 +24,18 @@ Outcome present(OwnedComm& new_comm, const Communicator& parent, const Settings&
   return {};
 }
 
-// Settings of the new communicator. A null config means the parent's settings. Memory and transport are always the
-// parent's.
+// Settings of the new communicator. A null config means the parent's settings. Memory, transport and traffic class are
+// always the parent's.
 Outcome settings_of_part(const Communicator& parent, const ncclConfig_t* config, Settings& settings) {
   settings = parent.settings;
   if (config == nullptr) return {};
   Settings requested;
   TUTTI_NCCL_CHECK(read_config(config, requested));
   requested.memory = parent.settings.memory;
+  if (requested.traffic_class != 0 && requested.traffic_class != parent.settings.traffic_class)
+    log_warning("config.trafficClass " + std::to_string(requested.traffic_class) +
+                " is ignored: the communicator uses the connections of its parent");
+  requested.traffic_class = parent.settings.traffic_class;
   const char*& transport = requested.tuning.transport;
   if (transport == nullptr) transport = parent.settings.tuning.transport;
   if (transport != parent.settings.tuning.transport)

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <functional>
 #include <string>
 
@@ -65,6 +66,23 @@ TEST_F(CommOptionsTest, AcceptsKindsOfWaits_AtCreation) {
   EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
   EXPECT_EQ(last_error(),
             "tutti_comm_with_options: options.wait differs from that of the communicator, which cannot change");
+}
+
+TEST_F(CommOptionsTest, AcceptsTrafficClass_AtCreation) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  CommunicatorOptions inherited;
+  inherited.traffic_class = 3;
+  EXPECT_EQ(options_over(inherited, &options).value().traffic_class, 3);
+  options.traffic_class = 255;
+  EXPECT_EQ(options_over(inherited, &options).value().traffic_class, 255);
+  tutti_comm view = nullptr;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+  EXPECT_EQ(last_error(), "tutti_comm_with_options: options.traffic_class is not that of the communicator: leave it 0");
+  options.traffic_class = 256;
+  EXPECT_EQ(options_over(inherited, &options).status().message(),
+            "options.traffic_class is 256: pass 1 to 255, or 0 for the default");
+  options.size = offsetof(tutti_comm_options, traffic_class);  // A program of a version without the field.
+  EXPECT_EQ(options_over(inherited, &options).value().traffic_class, 3);
 }
 
 TEST_F(CommOptionsTest, AcceptsEmptyStringsAsUnset) {

@@ -125,6 +125,24 @@ TEST(Config, SubCommunicatorsKeepNetworkOfParent) {
   expect_error_text("config.netName differs from that of the parent communicator");
 }
 
+// Unlike another network, another class is no error: the communicator uses the connections of its parent.
+TEST(Config, SubCommunicatorsKeepTrafficClassOfParent) {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.trafficClass = 3;
+  const NcclRanks ranks(2, config);
+  ncclConfig_t other = NCCL_CONFIG_INITIALIZER;
+  other.trafficClass = 4;
+  ranks.run([&](int rank, ncclComm_t comm) {
+    ncclConfig_t silent = NCCL_CONFIG_INITIALIZER;
+    for (ncclConfig_t* given : {&config, &silent, &other}) {
+      ncclComm_t part = nullptr;
+      ASSERT_EQ(ncclCommSplit(comm, 0, 0, &part, given), ncclSuccess) << ncclGetLastError(nullptr);
+      expect_sum(part, rank, 3);
+      NCCL_EXPECT_OK(ncclCommDestroy(part));
+    }
+  });
+}
+
 // An older program's config is shorter; memory behind it does not belong to it.
 TEST(Config, IgnoresFields_BeyondSizeOfOlderProgram) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;

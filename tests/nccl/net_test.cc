@@ -9,8 +9,8 @@
 namespace tutti::nccl {
 namespace {
 
-// Returns the transport for config.netName; "": that of Tutti.
-std::string transport_for(const char* net) {
+// Returns a config without values.
+ncclConfig_t default_config() {
   ncclConfig_t config = {};
   config.size = sizeof config;
   config.magic = kConfigMagic;
@@ -18,11 +18,25 @@ std::string transport_for(const char* net) {
   config.blocking = config.cgaClusterSize = config.minCTAs = config.maxCTAs = config.splitShare = kUndefined;
   config.trafficClass = config.collnetEnable = config.CTAPolicy = config.shrinkShare = config.nvlsCTAs = kUndefined;
   config.nChannelsPerNetPeer = config.nvlinkCentricSched = kUndefined;
+  return config;
+}
+
+// Returns the transport for config.netName; "": that of Tutti.
+std::string transport_for(const char* net) {
+  ncclConfig_t config = default_config();
   config.netName = net;
   Settings settings;
   const Outcome outcome = read_config(&config, settings);
   if (outcome.failed()) return outcome.why;
   return settings.tuning.transport == nullptr ? "" : settings.tuning.transport;
+}
+
+// Returns the traffic class of communicators; 0: that of the environment.
+std::uint32_t class_for(ncclConfig_t config) {
+  Settings settings;
+  const Outcome outcome = read_config(&config, settings);
+  EXPECT_FALSE(outcome.failed()) << outcome.why;
+  return settings.traffic_class;
 }
 
 // Sets a variable for the scope.
@@ -74,6 +88,33 @@ TEST(Net, IsNotRdma_WhenDisabled) {
   }
   const Variable allowed("TUTTI_IB_DISABLE", "0");
   EXPECT_EQ(transport_for("IB"), "shm+verbs");
+}
+
+TEST(TrafficClass, IsThatOfConfig) {
+  ncclConfig_t config = default_config();
+  EXPECT_EQ(class_for(config), 0U);
+  config.trafficClass = 106;
+  EXPECT_EQ(class_for(config), 106U);
+  config.version = 22400;  // Its version does not have the field.
+  EXPECT_EQ(class_for(config), 0U);
+  config = default_config();
+  config.trafficClass = -1;  // NCCL_NET_TRAFFIC_CLASS_UNDEF
+  EXPECT_EQ(class_for(config), 0U);
+  config.trafficClass = 256;
+  Settings settings;
+  EXPECT_EQ(read_config(&config, settings).why,
+            "config.trafficClass is 256; pass -1 to 255, or leave it as NCCL_CONFIG_INITIALIZER sets it");
+}
+
+TEST(TrafficClass, IsThatOfEnvironment_WhenSet) {
+  ncclConfig_t config = default_config();
+  config.trafficClass = 106;
+  for (const char* name : {"TUTTI_IB_TC", "NCCL_IB_TC"}) {
+    const Variable set(name, "0");
+    EXPECT_EQ(class_for(config), 0U) << name;
+  }
+  const Variable unset("NCCL_IB_TC", "-1");
+  EXPECT_EQ(class_for(config), 106U);
 }
 
 }  // namespace

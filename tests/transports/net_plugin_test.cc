@@ -135,6 +135,16 @@ TEST(NetPlugin, IsInitializedPerCommunicator_FromVersion11On) {
   }
 }
 
+TEST(NetPlugin, PassesTrafficClass_FromVersion11On) {
+  for (const char* path : {NET_STAND_IN_V11, NET_STAND_IN_V12}) {
+    const auto source = open_net_plugin({.plugins = path, .traffic_class = 106});
+    ASSERT_TRUE(source.ok());
+    EXPECT_EQ(stand_in(path).last_traffic_class(), 106);
+    ASSERT_TRUE(open_net_plugin({.plugins = path}).ok());
+    EXPECT_EQ(stand_in(path).last_traffic_class(), -1) << "not the plugin's default";
+  }
+}
+
 TEST(NetPlugin, LogsThroughTutti) {
   static std::string lines;
   set_log_level(LogLevel::info);

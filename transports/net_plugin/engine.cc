@@ -60,7 +60,7 @@ Result<std::shared_ptr<NetEngine>> NetEngine::make(const NetPluginOptions& optio
 
 Result<std::shared_ptr<NetEngine>> NetEngine::make_with(const std::string& name, const NetPluginOptions& options) {
   const NetPlugin* plugin = TUTTI_TRY(NetPlugin::of_process(name));
-  void* context = TUTTI_TRY(plugin->initialize(options.communicator));
+  void* context = TUTTI_TRY(plugin->initialize(options));
   std::shared_ptr<NetEngine> engine(new NetEngine(*plugin, context));
   TUTTI_CHECK_OK(engine->find_devices(options.first_device));
   return engine;

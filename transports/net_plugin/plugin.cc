@@ -124,14 +124,15 @@ Status NetPlugin::find_table(const std::string& file) {
 
 // ---- Initialization ----
 
-Result<void*> NetPlugin::initialize(std::uint64_t communicator) const {
+Result<void*> NetPlugin::initialize(const NetPluginOptions& options) const {
   static auto& initialized = *new std::map<const NetPlugin*, nccl_net::Code>;
   const std::lock_guard lock(mutex_of_process());
   CommunicatorConfig config;
+  if (options.traffic_class != 0) config.traffic_class = options.traffic_class;
   void* context = nullptr;
   nccl_net::Code code = kSuccess;
   if (version_ >= 11) {
-    code = as<Init11>(table_->init)(&context, communicator, &config, log_for_net_plugin, ignore_event);
+    code = as<Init11>(table_->init)(&context, options.communicator, &config, log_for_net_plugin, ignore_event);
   } else if (const auto [entry, is_new] = initialized.try_emplace(this, kSuccess); is_new) {
     code = version_ == 10 ? as<Init10>(table_->init)(log_for_net_plugin, ignore_event)
                           : as<Init8>(table_->init)(log_for_net_plugin);

@@ -12,6 +12,7 @@
 
 #include "src/base/library.h"
 #include "src/base/status.h"
+#include "transports/net_plugin.h"
 #include "transports/net_plugin/abi.h"
 
 namespace tutti {
@@ -41,7 +42,7 @@ class NetPlugin {
 
   // Initializes the plugin: before version 11 once per process, then per communicator. The result is passed to
   // finalize() and listen() and is null before version 11.
-  Result<void*> initialize(std::uint64_t communicator) const;
+  Result<void*> initialize(const NetPluginOptions& options) const;
   void finalize(void* context) const;
   // Returns all devices. The plugin must be initialized.
   Result<std::vector<Device>> devices() const;

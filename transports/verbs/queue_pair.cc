@@ -106,6 +106,7 @@ ibv_qp_attr QueuePair::path_to(const QueuePairAddress& other) const {
   ibv_qp_attr attributes = {};
   attributes.ah_attr.port_num = port_.number;
   attributes.ah_attr.dlid = other.lid;
+  if (!port_.ethernet) attributes.ah_attr.sl = options_.service_level;
   constexpr std::size_t kSubnetBytes = 8;
   const bool same_subnet = std::memcmp(other.gid.data(), port_.gid.raw, kSubnetBytes) == 0;
   if (!port_.ethernet && same_subnet) return attributes;

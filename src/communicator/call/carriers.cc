@@ -21,16 +21,22 @@ struct CarrierKind {
 
 Result<std::unique_ptr<CarrierSource>> open_ucx_for(const CarrierUser&) { return open_ucx(); }
 
-Result<std::unique_ptr<CarrierSource>> open_rdma(const CarrierUser&) {
-  return open_verbs(VerbsOptions::from(config()));
+VerbsOptions rdma_options(const CarrierUser& user) {
+  VerbsOptions options = VerbsOptions::from(config());
+  if (user.traffic_class != 0) options.set_class(user.traffic_class);
+  return options;
 }
+Result<std::unique_ptr<CarrierSource>> open_rdma(const CarrierUser& user) { return open_verbs(rdma_options(user)); }
 Result<std::string> describe_rdma() { return describe_verbs(VerbsOptions::from(config())); }
 Result<std::vector<RegionAccess>> describe_region_access_by_rdma(const DeviceRegion& region) {
   return describe_region_access_by_verbs(VerbsOptions::from(config()), region);
 }
 
 NetPluginOptions net_plugin_options(const CarrierUser& user) {
-  return {.plugins = config().net_plugin, .communicator = user.communicator, .first_device = user.index_on_host};
+  return {.plugins = config().net_plugin,
+          .communicator = user.communicator,
+          .first_device = user.index_on_host,
+          .traffic_class = user.traffic_class};
 }
 Result<std::unique_ptr<CarrierSource>> open_plugin(const CarrierUser& user) {
   return open_net_plugin(net_plugin_options(user));
@@ -45,9 +51,9 @@ Result<std::vector<RegionAccess>> describe_region_access_by_plugin(const DeviceR
 }
 
 // Returns the options for RDMA that was not requested by name; fails if RDMA is disabled.
-Result<VerbsOptions> automatic() {
+Result<VerbsOptions> automatic(const CarrierUser& user = {}) {
   if (config().ib_disabled) return unsupported("RDMA is disabled by TUTTI_IB_DISABLE or NCCL_IB_DISABLE");
-  VerbsOptions options = VerbsOptions::from(config());
+  VerbsOptions options = rdma_options(user);
   options.use = VerbsUse::automatic;
   return options;
 }
@@ -88,8 +94,8 @@ Status protection_unsupported(const std::string& transport) {
                      " does not support TUTTI_ENCRYPT and TUTTI_CHECK; use tcp, or unset them");
 }
 
-Result<std::unique_ptr<CarrierSource>> open_default_carrier() {
-  const VerbsOptions options = TUTTI_TRY(automatic());
+Result<std::unique_ptr<CarrierSource>> open_default_carrier(const CarrierUser& user) {
+  const VerbsOptions options = TUTTI_TRY(automatic(user));
   return open_verbs(options);
 }
 

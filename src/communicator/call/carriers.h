@@ -22,6 +22,7 @@ std::string network_of(const std::string& transport);
 struct CarrierUser {
   std::uint64_t communicator = 0;   // Number of the communicator, the same on all ranks.
   std::uint32_t index_on_host = 0;  // Position of the rank among those of its host.
+  std::uint8_t traffic_class = 0;   // Class of its packets, if the transport has classes; 0: the default.
 };
 
 // Opens the transport between hosts of this name. Returns null for "shm" and "tcp". Fails if this machine lacks what it
@@ -32,7 +33,7 @@ Status protection_unsupported(const std::string& transport);
 
 // Opens the transport that ranks of several hosts use by default if all ranks have it. Fails with the reason if this
 // process does not have it, or if it is disabled.
-Result<std::unique_ptr<CarrierSource>> open_default_carrier();
+Result<std::unique_ptr<CarrierSource>> open_default_carrier(const CarrierUser& user);
 inline constexpr const char* kDefaultCarrier = "verbs";
 
 // Human-readable descriptions of the transports that need hardware: what they found, or why they are not available.

@@ -26,6 +26,7 @@ struct CommunicatorOptions {
   std::int64_t timeout_ms = 600'000;  // Maximum wait of an operation; 0 or less: no limit.
   std::int64_t init_timeout_ms = 120'000;
   std::string transport;            // "shm": one host. "shm+...": chooses between hosts. Others: each rank is a host.
+  std::uint8_t traffic_class = 0;   // RDMA connections, which splits and shrinks share. 0: that of Config.
   std::string algorithm, protocol;  // Forced if not empty.
   bool algorithm_is_from_nccl = false;  // The algorithm comes from NCCL_ALGO, which is ignored if it does not apply.
   bool protocol_is_from_nccl = false;   // The protocol comes from NCCL_PROTO, which is ignored if it does not apply.

@@ -84,8 +84,10 @@ Mesh::~Mesh() {
   });
 }
 
-Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport) {
-  const std::unique_ptr<CarrierSource> carriers = TUTTI_TRY(open_carriers(transport, {.communicator = hosts.id()}));
+Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport,
+                                               std::uint8_t traffic_class) {
+  const std::unique_ptr<CarrierSource> carriers =
+      TUTTI_TRY(open_carriers(transport, {.communicator = hosts.id(), .traffic_class = traffic_class}));
   const Rank ranks = hosts.ranks();
   std::vector<std::vector<Contact>> contacts(ranks);
   for (auto& row : contacts) row.resize(ranks);

@@ -9,7 +9,7 @@
 namespace tutti {
 
 RemoteOffer NetworkChoice::offer() {
-  Result<std::unique_ptr<CarrierSource>> opened = open_default_carrier();
+  Result<std::unique_ptr<CarrierSource>> opened = open_default_carrier({.traffic_class = traffic_class_});
   if (!opened.ok()) return {"", std::move(opened).status().message()};
   opened_ = std::move(opened).value();
   return {kDefaultCarrier, ""};

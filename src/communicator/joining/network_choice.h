@@ -2,6 +2,7 @@
 // same offers and therefore make the same choice.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,6 +18,8 @@ namespace tutti {
 // Offer and choice of one rank.
 class NetworkChoice {
  public:
+  // `traffic_class`: see CarrierUser.
+  explicit NetworkChoice(std::uint8_t traffic_class) : traffic_class_(traffic_class) {}
   // Opens the transports of this process and returns its offer.
   RemoteOffer offer();
   // Returns the chosen carrier source; null for TCP. Logs the choice and the reason.
@@ -26,6 +29,7 @@ class NetworkChoice {
       "RDMA was chosen since all ranks have it: TUTTI_IB_DISABLE=1 chooses TCP between hosts";
 
  private:
+  const std::uint8_t traffic_class_;
   std::unique_ptr<CarrierSource> opened_;
 };
 

@@ -33,6 +33,7 @@ Faults& faults() {
 }
 std::atomic<int> unclean = 0, live = 0, inits = 0, last_device = -1;
 std::atomic<std::uint64_t> communicator = 0;
+std::atomic<int> traffic_class = -1;
 std::atomic<int> max_connections = 1000, memory_types = kHostMemory;
 std::atomic<long> max_message_bytes = 1 << 30;
 std::atomic<bool> blocks = false, blocked = false;
@@ -229,9 +230,9 @@ Code close_connection(void* memory) {
 
 #if STAND_IN_VERSION >= 11
 Code init(void** context, std::uint64_t number, CommunicatorConfig* config, Logger log, Profiler) {
-  if (config->traffic_class != -1) return kInvalidArgument;
   if (const Code code = start(log); code != kSuccess) return code;
   communicator = number;
+  traffic_class = config->traffic_class;
   *context = new int(7);
   ++live;
   return kSuccess;
@@ -350,5 +351,6 @@ tutti::test::NetStandIn tutti_stand_in = {.fail = fail,
                                           .closed_with_requests = [] { return unclean.load(); },
                                           .initialized = [] { return inits.load(); },
                                           .last_communicator = [] { return communicator.load(); },
-                                          .used_device = [] { return last_device.load(); }};
+                                          .used_device = [] { return last_device.load(); },
+                                          .last_traffic_class = [] { return traffic_class.load(); }};
 }
