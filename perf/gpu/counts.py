@@ -15,6 +15,7 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PAGE = os.path.join(ROOT, "perf", "results", "COUNTS.md")
 RANKS = 8
+OURS = ("run_plan", "run_ll")
 KIB, MIB = 1 << 10, 1 << 20
 # Columns after kernel and device, in the order of LaunchCounters (tests/ptx/machine/machine.h).
 FIELDS = ("thread blocks", "instructions", "while polling", "barriers", "fences", "sectors loaded", "sectors stored",
@@ -50,8 +51,11 @@ def size_text(size):
     return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB" if size >= KIB else f"{size} B"
 
 
-def counts_of(command, kernel, devices):
-    """Returns the sum of the counts of all launches of the kernel, by field, and the number of launches."""
+def counts_of(command, kernels, devices):
+    """Returns the sum of the counts of all launches of the kernels with calls, by field, and the number of launches.
+
+    Launches without calls, of which each device has some when it is opened, have no barriers.
+    """
     with tempfile.TemporaryDirectory(prefix="tutti-counts-") as folder:
         file = os.path.join(folder, "counts")
         environment = dict(os.environ, TUTTI_PTX_COUNTS=file, TUTTI_PTX_DEVICES=str(devices), TUTTI_PTX_RACES="0",
@@ -61,9 +65,10 @@ def counts_of(command, kernel, devices):
             sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
         with open(file, encoding="utf-8") as lines:
             rows = [line.rstrip("\n").split("\t") for line in lines]
-    rows = [[int(field) for field in row[2:]] for row in rows if kernel in row[0]]
+    rows = [[int(field) for field in row[2:]] for row in rows if any(kernel in row[0] for kernel in kernels)]
+    rows = [row for row in rows if row[FIELDS.index("barriers")] > 0]
     if not rows:
-        sys.exit(f"{' '.join(command)} launched no kernel {kernel}")
+        sys.exit(f"{' '.join(command)} launched no kernel of {', '.join(kernels)}")
     return dict(zip(FIELDS, map(sum, zip(*rows)))), len(rows)
 
 
@@ -86,16 +91,16 @@ def apart(build):
         forced = [] if algorithm.endswith("_staged") else ["--protocol", protocol]
         command = [tool, "--memory", "cuda", "-g", str(RANKS), "-b", str(size), "-e", str(size), "-n", "1", "-w", "0", "-c", "0",
                    "--algorithm", algorithm, *forced]
-        counts, launches = counts_of(command, "run_plan", RANKS)
+        counts, launches = counts_of(command, OURS, RANKS)
         yield row_of(f"`{algorithm}`, {protocol}", size, counts, launches)
 
 
 def together(build):
     tool = os.path.join(build, "perf", "gpu", "gpu_counts")
     for size in TOGETHER:
-        ours, _ = counts_of([tool, "two_shot_mapped", str(size)], "run_plan", 1)
+        ours, _ = counts_of([tool, "two_shot_mapped", str(size)], OURS, 1)
         blocks = ours["thread blocks"] // RANKS
-        hand, _ = counts_of([tool, "hand", str(size), str(blocks)], "two_shot_of", 1)
+        hand, _ = counts_of([tool, "hand", str(size), str(blocks)], ("two_shot_of",), 1)
         ratio = (ours["instructions"] - ours["while polling"]) / (hand["instructions"] - hand["while polling"])
         yield row_of("written by hand", size, hand, RANKS, "")
         yield row_of("`two_shot_mapped`", size, ours, RANKS, f"{ratio:.2f}")

@@ -1,5 +1,6 @@
 // Macros for functions compiled for host and device: TUTTI_HOST_ONLY contains statements that kernels leave out, and
-// TUTTI_ROLLED precedes loops that device code must not unroll. Unrolling costs compile time and instruction cache.
+// TUTTI_ROLLED precedes loops that device code must not unroll, and TUTTI_UNROLLED those whose arrays stay in
+// registers. Unrolling costs compile time and instruction cache.
 #pragma once
 
 #ifdef __CUDACC__
@@ -11,7 +12,9 @@
 #ifdef __CUDA_ARCH__
 #define TUTTI_HOST_ONLY(...)
 #define TUTTI_ROLLED _Pragma("unroll 1")
+#define TUTTI_UNROLLED _Pragma("unroll")
 #else
 #define TUTTI_HOST_ONLY(...) __VA_ARGS__
 #define TUTTI_ROLLED
+#define TUTTI_UNROLLED
 #endif

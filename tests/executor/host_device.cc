@@ -319,7 +319,7 @@ void HostDevice::run_alone(const Batch& batch) {
 }
 
 void HostDevice::run_thread_blocks(const Batch& batch) const {
-  const bool compressed = has_compressed_messages(batch.calls);
+  const bool compressed = has_compressed_messages(batch.calls), ll = runs_as_ll(batch.calls, batch.count);
   std::list<HostThread::Shared> thread_blocks;
   std::vector<std::thread> threads;
   for (std::uint32_t i = 0; i < batch.count; ++i) {
@@ -328,9 +328,10 @@ void HostDevice::run_thread_blocks(const Batch& batch) const {
       HostThread::Shared& block = thread_blocks.emplace_back(options_.thread_count, batch.thread_block_bytes);
       std::memset(block.memory().data(), kLeftovers, block.memory().size());
       for (std::uint32_t thread = 0; thread < options_.thread_count; ++thread) {
-        threads.emplace_back([&entry, &block, channel, thread, compressed] {
+        threads.emplace_back([&entry, &block, channel, thread, compressed, ll] {
           const WatchedHostThreadBlock own(block, thread, entry.watch, channel);
           compressed ? run_call<CompressedBackend>(entry, channel, own, block.memory().data())
+          : ll       ? run_ll_call(entry, channel, own, block.memory().data())
                      : run_call(entry, channel, own, block.memory().data());
         });
       }

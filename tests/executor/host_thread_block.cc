@@ -6,6 +6,7 @@
 #include <mutex>
 #include <thread>
 
+#include "src/executor/thread_block/ll_call.h"
 #include "tests/base/share_cpu.h"
 
 namespace tutti::test {
@@ -66,18 +67,24 @@ std::string HostEngine::run(const std::vector<std::vector<KernelCall>>& calls, s
   std::string error;
   const auto work = [&](std::size_t rank, std::uint32_t channel, HostThreadBlock block, std::byte* memory) {
     for (std::size_t operation = 0; operation < calls[rank].size(); ++operation) {
-      Channel<HostThreadBlock> run(calls[rank][operation], channel, block, memory);
-      const Progress progress = run.run();
-      block.join();
-      watch.moves.fetch_add(1);
-      if (progress == Progress::done) continue;
-      const std::lock_guard lock(mutex);
-      if (!watch.failed.exchange(true)) {
-        error = "rank " + std::to_string(rank) + ", channel " + std::to_string(channel) + ", operation " +
-                std::to_string(operation) + ", step " + std::to_string(run.cursor().step) +
-                (progress == Progress::mismatch ? ": a message of another call" : ": waits without end");
-      }
-      return;
+      const auto run_to_end = [&](auto run) {
+        const Progress progress = run.run();
+        block.join();
+        watch.moves.fetch_add(1);
+        if (progress == Progress::done) return true;
+        const std::lock_guard lock(mutex);
+        if (!watch.failed.exchange(true)) {
+          error = "rank " + std::to_string(rank) + ", channel " + std::to_string(channel) + ", operation " +
+                  std::to_string(operation) + ", step " + std::to_string(run.cursor().step) +
+                  (progress == Progress::mismatch ? ": a message of another call" : ": waits without end");
+        }
+        return false;
+      };
+      const KernelCall& call = calls[rank][operation];
+      const bool ll = call.ll != 0 && call.task.reduction != Reduction::pre_mul_sum;
+      const bool done = ll ? run_to_end(LlCall<HostThreadBlock>(call, channel, block, memory))
+                           : run_to_end(Channel<HostThreadBlock>(call, channel, block, memory));
+      if (!done) return;
     }
   };
   std::vector<std::unique_ptr<HostThreadBlock::Shared>> thread_blocks;

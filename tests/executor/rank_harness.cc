@@ -104,6 +104,7 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
                   accesses_.data(), failed_.data(),          scratch.data()};
   const bool accesses_scratch = reinterpret_cast<const Image*>(image.data())->accesses_scratch != 0;
   call.accesses_peers = records.empty() ? 0 : 1;
+  call.ll = reinterpret_cast<const Image*>(image.data())->ll != Image::kNotLl ? 1 : 0;
   if (!records.empty() || accesses_scratch) call.exchange = exchange_.data();
   call.rank = plan_.steps.self();
   std::vector<KernelCall> calls(test_call_.operations, call);

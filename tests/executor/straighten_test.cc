@@ -1,4 +1,4 @@
-// Which steps of a straight program run as one on a GPU.
+// Which steps of a straight program run as one on a GPU, and which programs the kernel of LL messages runs.
 #include "src/executor/straighten.h"
 
 #include <gtest/gtest.h>
@@ -45,6 +45,14 @@ class Straightened {
     return straighten(compiled_.program(), launch, {.copies = true, .together = together});
   }
 
+  // Whether LlCall can run the program.
+  Image::Ll ll(std::uint64_t count) {
+    const StraightProgram straight = program(count);
+    launch.straight = straight.view();
+    const std::vector<std::byte> image = make_image(compiled_.program(), launch, straight, 8, false, 0);
+    return reinterpret_cast<const Image*>(image.data())->ll;
+  }
+
   Launch launch;
 
  private:
@@ -53,13 +61,15 @@ class Straightened {
   CompiledPlan compiled_;
 };
 
-Plan plan_of_eight(Collective collective, const char* algorithm) {
-  const Problem problem = {.collective = collective, .ranks = 8, .groups = {}};
+Plan plan_for(Rank ranks, Collective collective, const char* algorithm) {
+  const Problem problem = {.collective = collective, .ranks = ranks, .groups = {}};
   std::vector<Plan> plans = emit_plans(*find(problem.collective, algorithm), problem);
   for (Plan& plan : plans) fuse(plan);
   fuse_stages(plans);
   return plans[3];
 }
+
+Plan plan_of_eight(Collective collective, const char* algorithm) { return plan_for(8, collective, algorithm); }
 
 Plan two_shot() { return plan_of_eight(Collective::all_reduce, "two_shot"); }
 
@@ -242,6 +252,39 @@ TEST(Straighten, CountsThreadsWithWork) {
   EXPECT_EQ(busy_threads(folds.launch, folds.program(80)), 8U) << "as for eight flags";
   EXPECT_EQ(busy_threads(folds.launch, folds.program(8000)), 250U);
   EXPECT_EQ(busy_threads(folds.launch, StraightProgram{}), ~0U) << "an interpreted program";
+}
+
+TEST(ImageOfLlMessages, IsMarked) {
+  EXPECT_EQ(Straightened(plan_of_eight(Collective::all_reduce, "one_shot")).ll(80), Image::kLl);
+  EXPECT_EQ(Straightened(two_shot()).ll(80), Image::kLl);
+  EXPECT_EQ(Straightened(plan_of_eight(Collective::all_gather, "direct")).ll(80), Image::kLl);
+  EXPECT_EQ(Straightened(plan_of_eight(Collective::all_to_all, "direct")).ll(80), Image::kLl);
+  EXPECT_EQ(Straightened(plan_of_eight(Collective::broadcast, "binary_tree")).ll(80), Image::kLl);
+}
+
+TEST(ImageOfLlMessages, Joins_IfStepsFollowEachOtherOnOneLane) {
+  EXPECT_EQ(Straightened(plan_of_eight(Collective::all_reduce, "ring")).ll(80), Image::kLlJoins);
+  Straightened chunks(two_shot());
+  chunks.launch.loop.chunks = 2;
+  EXPECT_EQ(chunks.ll(80), Image::kLlJoins);
+}
+
+TEST(ImageOfLlMessages, IsNotMarked_IfOtherCodeIsNeeded) {
+  EXPECT_EQ(Straightened(two_shot()).change_lanes([](LaneView& view) { view.protocol = Protocol::simple; }).ll(80),
+            Image::kNotLl);
+  EXPECT_EQ(Straightened(two_shot()).change_lanes([](LaneView& view) { view.protocol = Protocol::ll128; }).ll(80),
+            Image::kNotLl);
+  EXPECT_EQ(Straightened(two_shot()).change_lanes([](LaneView& view) { view.form = LaneForm::swap; }).ll(80),
+            Image::kNotLl);
+  EXPECT_EQ(Straightened(plan_for(9, Collective::all_reduce, "one_shot")).ll(90), Image::kNotLl) << "a fold of 9";
+  EXPECT_EQ(Straightened(plan_of_eight(Collective::all_reduce, "two_shot_mapped")).ll(80), Image::kNotLl);
+  EXPECT_EQ(Straightened(plan_of_eight(Collective::all_reduce, "two_shot_staged")).ll(80), Image::kNotLl);
+  Straightened interpreted(two_shot());
+  interpreted.launch.slice_elements = 5;
+  EXPECT_EQ(interpreted.ll(80), Image::kNotLl);
+  Straightened skewed(plan_of_eight(Collective::all_reduce, "ring"));
+  skewed.launch.loop.skew = 1;
+  EXPECT_EQ(skewed.ll(80), Image::kNotLl);
 }
 
 }  // namespace

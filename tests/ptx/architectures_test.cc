@@ -24,7 +24,7 @@ TEST_P(PtxOfArchitecture, Loads) {
     EXPECT_EQ(program.value()->target(), std::string("sm_") + GetParam()) << path;
     EXPECT_FALSE(program.value()->kernels().empty()) << path;
   }
-  EXPECT_EQ(files, 8);
+  EXPECT_EQ(files, 9);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PtxOfArchitecture, testing::Values("80", "90", "100"),

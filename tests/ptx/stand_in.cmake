@@ -33,7 +33,7 @@ tutti_test_again(ptx.unknown_setting OF ptx.runtime_streams LABELS ptx ENVIRONME
 tutti_test_properties(ptx.unknown_setting PROPERTIES PASS_REGULAR_EXPRESSION "TUTTI_PTX_SEEDS is no setting")
 
 # The machine reads the kernels of all architectures, also those that no test executes.
-set(kernels src/executor/cuda/kernel.cu src/executor/cuda/compressed_kernel.cu src/executor/cuda/residual_kernel.cu
+set(kernels src/executor/cuda/kernel.cu src/executor/cuda/ll_kernel.cu src/executor/cuda/compressed_kernel.cu src/executor/cuda/residual_kernel.cu
             tests/compression/cuda_codec.cu perf/gpu/kernels.cu perf/gpu/latencies.cu
             perf/gpu/two_shot.cu perf/tool/gpu_pattern.cu)
 list(TRANSFORM kernels PREPEND ${PROJECT_SOURCE_DIR}/)

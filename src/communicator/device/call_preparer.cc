@@ -130,11 +130,12 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   std::vector<std::byte> bytes = join_images(std::move(images));
   const std::size_t images_bytes = bytes.size();
   std::uint32_t thread_block_bytes = 0;
-  bool accesses_scratch = false;
+  bool accesses_scratch = false, ll = true;
   for (std::size_t at = 0; at < images_bytes; at += images_bytes / programs.size()) {
     const auto& image = *reinterpret_cast<const Image*>(bytes.data() + at);
     thread_block_bytes = std::max(thread_block_bytes, ChannelLayout(image).bytes);
     accesses_scratch = accesses_scratch || image.accesses_scratch != 0;
+    ll = ll && image.ll != Image::kNotLl;
   }
   const std::vector<LaneState*> ends = TUTTI_TRY(lanes_.upload_ends(ends_of, launch.channels));
   const auto* table = reinterpret_cast<const std::byte*>(ends.data());
@@ -149,6 +150,7 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   entry.call.image_bytes = static_cast<std::uint32_t>(images_bytes / programs.size());
   entry.call.lanes = static_cast<std::uint32_t>(ends.size() / launch.channels);
   entry.call.accesses_peers = execution.accesses_peers ? 1 : 0;
+  entry.call.ll = ll ? 1 : 0;
   if (execution.accesses_peers || accesses_scratch) entry.call.exchange = exchange_;
   entry.call.rank = self_;
   prepared.thread_block_bytes = thread_block_bytes;

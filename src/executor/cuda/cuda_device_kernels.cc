@@ -37,7 +37,7 @@ Status CudaDevice::prepare_kernel() {
   traits_.thread_block_bytes = (static_cast<std::uint32_t>(max) - taken) / 16 * 16;
   const int bytes = static_cast<int>(traits_.thread_block_bytes);
   traits_.thread_blocks = ~0U;
-  for (const void* each : {plan_kernel(), compressed_kernel()}) {
+  for (const void* each : {plan_kernel(), ll_kernel(), compressed_kernel()}) {
     TUTTI_CHECK_OK(check(cudaFuncSetAttribute(each, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
                          "cudaFuncSetAttribute(MaxDynamicSharedMemorySize)"));
     TUTTI_CHECK_OK(check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&thread_blocks, each, kThreads, bytes),
@@ -58,7 +58,7 @@ Status CudaDevice::run_kernels_once() {
   ResidualTask no_task;
   void* batch[] = {&no_call};
   void* task[] = {&no_task};
-  for (const void* kernel : {plan_kernel(), compressed_kernel(), residual_kernel()}) {
+  for (const void* kernel : {plan_kernel(), ll_kernel(), compressed_kernel(), residual_kernel()}) {
     void** arguments = kernel == residual_kernel() ? task : batch;
     TUTTI_CHECK_OK(check(cudaLaunchKernel(kernel, dim3(1), dim3(kMinThreads), arguments, 0, stream_),
                          "cudaLaunchKernel of an empty call"));
@@ -85,7 +85,9 @@ Status CudaDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
   LaunchAttributes::Room attributes;
   attributes_.add_to(config, attributes, launch.together);
   void* arguments[] = {const_cast<KernelBatch*>(&launch.batch)};
-  const void* kernel = has_compressed_messages(launch.batch) ? compressed_kernel() : plan_kernel();
+  const void* kernel = has_compressed_messages(launch.batch) ? compressed_kernel()
+                       : runs_as_ll(launch.batch, count)     ? ll_kernel()
+                                                             : plan_kernel();
   return check(cudaLaunchKernelExC(&config, kernel, arguments), "cudaLaunchKernelExC");
 }
 

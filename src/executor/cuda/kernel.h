@@ -12,6 +12,8 @@ inline constexpr std::uint32_t kThreads = 512, kMinThreads = 128;
 // Returns the symbol to launch. Grid: (channels, calls). Thread blocks have up to kThreads threads, a power of two.
 // Dynamic shared memory: that of the widest call's channel, 0 for calls with a workspace.
 const void* plan_kernel();
+// Like plan_kernel(), for a batch with runs_as_ll().
+const void* ll_kernel();
 // Like plan_kernel(), for a batch with has_compressed_messages() (compression). Thread blocks have kThreads threads.
 const void* compressed_kernel();
 // Kernel for a ResidualTask, its only argument. Each warp handles one group at a time, so any grid size is valid.

@@ -15,7 +15,8 @@ __device__ inline std::uint64_t device_ns() {
 // The number of threads per thread block must be a power of two.
 class CudaThreadBlock {
  public:
-  __device__ explicit CudaThreadBlock(const KernelWatch& watch) : watch_(watch), began_ns_(device_ns()) {}
+  __device__ explicit CudaThreadBlock(const KernelWatch& watch)
+      : watch_(watch), began_ns_(watch.timeout_ns == 0 ? 0 : device_ns()) {}
 
   __device__ std::uint32_t thread() const { return threadIdx.x; }
   __device__ std::uint32_t thread_count() const { return blockDim.x; }

@@ -51,6 +51,16 @@ TUTTI_HOST_DEVICE Progress await_in(ThreadBlock& thread_block, std::uint32_t* st
   }
 }
 
+// Divides the threads among `messages` messages or copies, so that all are in flight at once.
+template <typename ThreadBlock>
+TUTTI_HOST_DEVICE MessagePart divide_among(const ThreadBlock& thread_block, std::uint32_t messages) {
+  const std::uint32_t threads = thread_block.thread_count();
+  if (messages <= 1 || threads <= Ll128Threads::kThreads) return thread_block.part(0);
+  const auto bits = static_cast<std::uint32_t>(std::bit_width(messages - 1));
+  const auto max = static_cast<std::uint32_t>(std::bit_width(threads / Ll128Threads::kThreads)) - 1;
+  return thread_block.part(bits < max ? bits : max);
+}
+
 // Not inlined, and with its own copy of the thread block: variables whose address escapes would be kept in memory.
 template <typename ThreadBlock>
 TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlock thread_block, ThreadGroup threads,
@@ -152,15 +162,8 @@ class ThreadBlockBackend {
   }
   TUTTI_HOST_DEVICE MessagePart taken() const { return {thread_block_.thread(), thread_block_.thread_count(), {}}; }
 
-  // Divides the threads among `messages` messages or copies, so that all are in flight at once.
   using Part = MessagePart;
-  TUTTI_HOST_DEVICE Part part(std::uint32_t messages) const {
-    const std::uint32_t threads = thread_block_.thread_count();
-    if (messages <= 1 || threads <= Ll128Threads::kThreads) return thread_block_.part(0);
-    const auto bits = static_cast<std::uint32_t>(std::bit_width(messages - 1));
-    const auto max = static_cast<std::uint32_t>(std::bit_width(threads / Ll128Threads::kThreads)) - 1;
-    return thread_block_.part(bits < max ? bits : max);
-  }
+  TUTTI_HOST_DEVICE Part part(std::uint32_t messages) const { return divide_among(thread_block_, messages); }
 
   TUTTI_HOST_DEVICE Progress receive_ll_message(const LaneState& lane, Signature signature, std::uint64_t bytes,
                                                 const Part& part, std::byte*& data, Blocked& blocked) {

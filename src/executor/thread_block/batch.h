@@ -2,6 +2,7 @@
 // Plain data of fixed width: a batch is a kernel argument.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "src/executor/thread_block/call.h"
@@ -37,7 +38,7 @@ struct KernelWatch {
   const FailedWords* failed = nullptr;  // Set: the communicator has failed.
   std::uint64_t timeout_ns = 0;         // Per call; 0: none.
   KernelProgress* kernel_progress = nullptr;
-  std::uint64_t number = 0;                 // Number of the call.
+  std::uint64_t number = 0;                 // Number of the call; 0: its end is not reported.
   ThreadBlockProgress* progress = nullptr;  // [channel]; null: the launch lasts until the call is done.
 };
 static_assert(sizeof(KernelWatch) == 40);
@@ -59,6 +60,14 @@ static_assert(sizeof(KernelBatch) <= 4096);
 // True if messages are compressed. All calls of a batch agree on this.
 inline bool has_compressed_messages(const KernelBatch& batch) {
   return batch.calls[0].call.task.compression != CompressionFormat::none;
+}
+
+// True if LlCall runs all calls of a batch. It does not run calls in time slices, which are resumed, or in workspaces.
+inline bool runs_as_ll(const KernelBatch& batch, std::uint32_t count) {
+  return std::all_of(batch.calls, batch.calls + count, [](const BatchCall& entry) {
+    const bool to_the_end = entry.watch.progress == nullptr && entry.call.workspace == nullptr;
+    return entry.call.ll != 0 && to_the_end && entry.call.task.reduction != Reduction::pre_mul_sum;
+  });
 }
 
 }  // namespace tutti

@@ -83,7 +83,8 @@ struct KernelCall {
   std::byte* workspace = nullptr;                     // channel_bytes() per channel. Null: shared memory suffices.
   std::uint16_t input_window = 0, output_window = 0;  // Windows of the buffers, or kNotShown.
   std::uint16_t images = 1;                           // Channel c runs image c % images.
-  std::uint16_t accesses_peers = 0;  // 1: the plan accesses peers' buffers; must not begin after a failure.
+  std::uint8_t accesses_peers = 0;  // 1: the plan accesses peers' buffers; must not begin after a failure.
+  std::uint8_t ll = 0;              // 1: LlCall can run all images.
   RankBuffers self;
   FoldTask task;
   Signature signature;

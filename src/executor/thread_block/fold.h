@@ -157,15 +157,20 @@ TUTTI_HOST_DEVICE inline void fold_of(const FoldTask& task, const FoldOperands& 
   }
 }
 
+// True if the fold divides its result: an average of all contributions.
+TUTTI_HOST_DEVICE inline bool divides(const FoldTask& task, bool complete) {
+  return task.reduction == Reduction::avg && complete && task.ranks > 1;
+}
+
 // Replaces other reductions by an equivalent sum, which is the fastest fold.
-TUTTI_HOST_DEVICE inline FoldTask simplest_equivalent(FoldTask task, const FoldOperands& operands) {
+TUTTI_HOST_DEVICE inline FoldTask simplest_equivalent(FoldTask task, bool complete) {
   if (task.reduction == Reduction::sum) task.scale = 1;
   if (task.reduction != Reduction::avg) return task;
-  const bool divides = operands.complete && task.ranks > 1;
+  const bool divided = divides(task, complete);
   const bool is_float = task.type >= DataType::float16;
-  if (divides && (!is_float || (task.ranks & (task.ranks - 1)) != 0)) return task;
+  if (divided && (!is_float || (task.ranks & (task.ranks - 1)) != 0)) return task;
   task.reduction = Reduction::sum;
-  task.scale = divides ? 1.0 / task.ranks : 1;
+  task.scale = divided ? 1.0 / task.ranks : 1;
   return task;
 }
 
@@ -182,10 +187,9 @@ TUTTI_HOST_DEVICE inline void thread_block_fold(FoldTask task, FoldOperands oper
   task.reduction = form.reduction;
   operands.count *= form.parts;
   if (is_idle(operands, operands.count * size_of(task.type), threads)) return;
-  const FoldTask plain = simplest_equivalent(task, operands);
-  const bool divides = task.reduction == Reduction::avg && operands.complete && task.ranks > 1;
+  const FoldTask plain = simplest_equivalent(task, operands.complete);
   const bool scales = task.reduction == Reduction::pre_mul_sum && operands.scaled[0] != 0;
-  if (operands.source_count == 1 && !divides && !scales) {
+  if (operands.source_count == 1 && !divides(task, operands.complete) && !scales) {
     return thread_block_copy(operands, operands.count * size_of(task.type), threads);
   }
   operands.head = pack_head(operands, operands.count * size_of(task.type));

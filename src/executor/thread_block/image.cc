@@ -9,6 +9,7 @@
 #include "src/base/status.h"
 #include "src/executor/thread_block/compression_rounding.h"
 #include "src/executor/thread_block/ll_words.h"
+#include "src/executor/thread_block/word_fold.h"
 
 namespace tutti {
 namespace {
@@ -103,6 +104,35 @@ std::uint64_t base_of(const StraightMemory& memory, const Launch& launch) {
   return kBasePeers + static_cast<std::uint64_t>(memory.base - table);
 }
 
+// True if LlCall can run the step.
+bool is_ll(const StraightStep& step, std::span<const StraightLane> lanes, std::span<const StraightMemory> memory) {
+  const auto lane_fits = [&](const StraightLane& lane) {
+    const LaneView& view = lane.lane->view;
+    const bool one_way = view.protocol == Protocol::ll && view.form == LaneForm::one_way;
+    return !lane.flag && one_way && lane.back == StraightLane::kNotBack && (step.outputs > 0 || lane.copy);
+  };
+  const auto memory_fits = [](const StraightMemory& extent) { return extent.operand->reserved == 0 && !extent.reused; };
+  const bool fits =
+      step.outputs > 0 ? step.inputs <= kMaxLlInputs && step.reads <= 1 : step.receives == 0 || step.sends == 0;
+  return fits && !step.copies && !by_switches(step.fold) && std::ranges::all_of(lanes, lane_fits) &&
+         std::ranges::all_of(memory, memory_fits);
+}
+
+// Returns whether LlCall can run the program.
+Image::Ll ll_of(const Launch& launch, const StraightProgram& straight) {
+  if (!straight.ll || straight.view().stage_count != 1 || launch.cut.group > 1) return Image::kNotLl;
+  std::vector<std::uint32_t> used;
+  for (const StraightStep& step : straight.steps) {
+    const auto lanes = std::span(straight.lanes).subspan(step.lanes, std::size_t{step.receives} + step.sends);
+    const auto memory = std::span(straight.memory).subspan(step.memory, std::size_t{step.reads} + step.writes);
+    if (!is_ll(step, lanes, memory)) return Image::kNotLl;
+    for (const StraightLane& lane : lanes) used.push_back(lane.operand->first);
+  }
+  std::ranges::sort(used);
+  const bool reused = launch.loop.chunks > 1 || std::ranges::adjacent_find(used) != used.end();
+  return reused ? Image::kLlJoins : Image::kLl;
+}
+
 }  // namespace
 
 ChannelLayout::ChannelLayout(const Image& image) {
@@ -125,7 +155,7 @@ ChannelLayout::ChannelLayout(const Image& image) {
   scaled = take(more, 1);
   marks = take(image.launch.cut.group > 1 ? static_cast<std::uint32_t>(sizeof(KernelRounding)) + 2 * more : 0, 1);
   misaligned = take(1, sizeof(std::uint32_t));
-  bytes = at;
+  bytes = image.ll == Image::kNotLl ? at : std::max(at, LlLayout(image.bytes, image.lane_count).bytes);
 }
 
 std::vector<std::byte> make_image(const Program& program, const Launch& launch, const StraightProgram& straight,
@@ -152,6 +182,7 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   image.peer_input_bytes = bytes_of_peers(operands, Space::input, program.units, launch);
   image.peer_output_bytes = bytes_of_peers(operands, Space::output, program.units, launch);
   const Straight view = straight.view();
+  image.ll = ll_of(launch, straight);
   if (view.stages != nullptr) {
     std::vector<StraightLane> lanes = straight.lanes;
     for (StraightLane& lane : lanes) {

@@ -17,10 +17,23 @@ struct ChannelLayout {
   std::uint32_t states = 0, lanes = 0, begins = 0, peers = 0, pointers = 0, sources = 0, targets = 0, stages = 0,
                 scaled = 0;
   std::uint32_t marks = 0, misaligned = 0;
-  std::uint32_t bytes = 0;  // Total size, with the image.
+  std::uint32_t bytes = 0;  // Total size, with the image; enough for LlCall, too.
 
   ChannelLayout() = default;
   explicit ChannelLayout(const Image& image);
+};
+
+// The same for LlCall, from the size of the image and the number of lane ends.
+struct LlLayout {
+  static constexpr std::uint32_t kEndBytes = 16;
+  std::uint32_t states, ends, begins;
+  std::uint32_t bytes;  // Total size, with the image.
+
+  TUTTI_HOST_DEVICE LlLayout(std::uint32_t image_bytes, std::uint32_t lanes)
+      : states(image_bytes),
+        ends((states + lanes * static_cast<std::uint32_t>(sizeof(LaneState)) + 15) / 16 * 16),
+        begins(ends + lanes * kEndBytes),
+        bytes((begins + lanes * static_cast<std::uint32_t>(sizeof(LaneState::next)) + 15) / 16 * 16) {}
 };
 
 // Offsets are bytes from the start of the image, multiples of 16.
@@ -46,7 +59,10 @@ struct Image {
   std::uint32_t by_switches = 0;       // 1: accesses memory of all ranks at its multicast address.
   // In a thread block's copy: nonzero if switches cannot access the buffers of this call.
   std::uint32_t uneven = 0;
-  std::uint32_t reserved[3] = {};
+  // Whether LlCall can run the image. kLlJoins: a lane may have messages of consecutive steps.
+  enum Ll : std::uint32_t { kNotLl, kLl, kLlJoins };
+  Ll ll = kNotLl;
+  std::uint32_t reserved[2] = {};
   // Bytes of each peer's buffers up to the last unit that a step accesses.
   std::uint64_t peer_input_bytes = 0, peer_output_bytes = 0;
   ChannelLayout layout;

@@ -4,6 +4,7 @@
 
 #include "src/executor/thread_block/batch.h"
 #include "src/executor/thread_block/channel.h"
+#include "src/executor/thread_block/ll_call.h"
 
 namespace tutti {
 
@@ -24,12 +25,30 @@ TUTTI_HOST_DEVICE void write_report(const BatchCall& entry, const Channel& chann
   store_release(&report.written, 1U);
 }
 
+// Reports that the first channel has ended. By a thread that no other awaits, since a store to host memory is slow.
+template <typename ThreadBlock>
+TUTTI_HOST_DEVICE void report_passed(const BatchCall& entry, std::uint32_t channel, const ThreadBlock& thread_block) {
+  if (channel == 0 && thread_block.thread() == 0 && entry.watch.number != 0)
+    store_release(&entry.watch.kernel_progress->passed, entry.watch.number);
+}
+
 // With time slicing, a launch may have been blocked until its stream was released after a failure. The memory of its
 // call, including the image, may be freed by then. Returns true in that case, on all threads.
 template <typename ThreadBlock>
 TUTTI_HOST_DEVICE bool is_late(ThreadBlock& thread_block) {
   const bool too_late = thread_block.thread() == 0 && thread_block.too_late();
   return thread_block.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
+}
+
+// Like run_call(), for a batch with runs_as_ll().
+template <typename ThreadBlock>
+TUTTI_HOST_DEVICE void run_ll_call(const BatchCall& entry, std::uint32_t channel, ThreadBlock thread_block,
+                                   std::byte* memory) {
+  if (channel >= entry.channels) return;
+  LlCall<ThreadBlock> run(entry.call, channel, thread_block, memory);
+  const Progress progress = run.run();
+  report_passed(entry, channel, thread_block);
+  if (progress != Progress::done) write_report(entry, run, channel, progress);
 }
 
 // Called by all threads of the thread block. `memory` is the thread block's own, of ChannelLayout size, unless the call
@@ -45,9 +64,7 @@ TUTTI_HOST_DEVICE void run_call(const BatchCall& entry, std::uint32_t channel, T
   Channel<ThreadBlock, Backend<ThreadBlock>> run(entry.call, channel, thread_block, memory, saved);
   const Progress progress = run.run();
   if (progress == Progress::waiting && !last) return;
-  // By a thread that no other awaits, since a store to host memory is slow.
-  if (channel == 0 && thread_block.thread() == 0)
-    store_release(&entry.watch.kernel_progress->passed, entry.watch.number);
+  report_passed(entry, channel, thread_block);
   if (saved != nullptr && thread_block.thread() == 0)
     saved->state = progress == Progress::done ? ThreadBlockState::done : ThreadBlockState::failed;
   if (progress != Progress::done) write_report(entry, run, channel, progress);
