@@ -69,7 +69,8 @@ Result<DeviceJob> DeviceJobs::job_of(PreparedDeviceCall& prepared, const Call& c
     TUTTI_CHECK_OK(bind_rounding(prepared, call, options.compression_rounding, job));
   prepared.latest = order_.number();
   prepared.replayed = prepared.replayed || order_.is_captured();
-  job.entry.watch = reports_->watch(order_.number(), options.timeout_ms);
+  // Replays report no number: it would be that of the captured call, and costs a slow store to host memory.
+  job.entry.watch = reports_->watch(order_.is_captured() ? 0 : order_.number(), options.timeout_ms);
   return job;
 }
 
