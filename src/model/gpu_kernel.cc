@@ -5,7 +5,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view kEstimate = "estimate", kMeasured = "H200: perf/results/H200.md";
+constexpr std::string_view kEstimate = "estimate", kMeasured = "H200: perf/results/H200.md",
+                           kCounted = "instructions counted on the PTX machine: perf/results/COUNTS.md";
 
 // Indices into kConstants.
 enum Constant : std::size_t {
@@ -13,11 +14,13 @@ enum Constant : std::size_t {
   kHostWords,
   kLaneEnds,
   kCall,
+  kNumber,
   kLoad,
   kFence,
   kCounter,
   kReceive,
   kInstructions,
+  kLlShare,
   kLlMessage,
   kAddresses,
   kAccess,
@@ -30,12 +33,14 @@ constexpr std::array<GpuConstant, kConstantCount> kConstants = {{
     {"begin and end of a kernel", 2.1, "us", kMeasured},
     {"read of words in host memory", 1.3, "us", kMeasured},
     {"load and store of the ends of lanes", 0.8, "us", kMeasured},
-    {"instructions that begin and end a call", 3.7, "us", kMeasured},
+    {"instructions that begin and end a call", 3.1, "us", kMeasured},
+    {"number of the call, stored in host memory", 0.6, "us", kMeasured},
     {"64 KiB loaded by a thread block", 0.6, "us", kEstimate},
     {"system fence", 1.0, "us", "github.com/meta-pytorch/torchcomms/pull/3325, GB200: 0.7 to 1"},
     {"counter of a message, stored or polled", 0.2, "us", kEstimate},
     {"barriers and first load of a message", 1.2, "us", kEstimate},
     {"instructions of a step", 2.5, "us", kMeasured},
+    {"share of both in the kernel of LL", 0.45, "", kCounted},
     {"message of LL, sent or received", 0.1, "us", kMeasured},
     {"exchange of addresses", 1.3, "us", kMeasured},
     {"announcement of accesses in host memory", 2.1, "us", kMeasured},
@@ -52,10 +57,12 @@ constexpr double kStepUs = (at(kLoad) + at(kFence) + at(kReceive)) / 2;
 constexpr double kCopyRate = kLoadedBytes / at(kLoad) * 1e-3;
 
 constexpr GpuKernel kGpuKernel = {
-    .start_us = at(kKernel) + at(kLaneEnds) + at(kCall),
+    .start_us = at(kKernel) + at(kLaneEnds) + at(kCall) + at(kNumber),
     .mapped_us = at(kHostWords) + at(kLoad) + at(kAddresses) + at(kAccess) + at(kLeave) - at(kLaneEnds),
     .step_us = kStepUs,
     .instructions_us = at(kInstructions),
+    .ll_start_us = at(kKernel) + at(kLaneEnds) + at(kLlShare) * at(kCall) + at(kNumber),
+    .ll_instructions_us = at(kLlShare) * at(kInstructions),
     .simple_message_us = at(kCounter),
     .ll_message_us = at(kLlMessage),
     .copy_gbytes_per_s = kCopyRate,
@@ -71,13 +78,15 @@ const GpuKernel& gpu_kernel() { return kGpuKernel; }
 void add_instructions(Costs& costs) {
   for (auto& hops : costs.hop_us) {
     for (double& hop_us : hops) hop_us += kGpuKernel.instructions_us;
+    double& ll_us = hops[static_cast<std::size_t>(Protocol::ll)];
+    ll_us += kGpuKernel.ll_instructions_us - kGpuKernel.instructions_us;
   }
 }
 
 void set_gpu_kernel(Costs& costs) {
   costs.base_us.fill(kGpuKernel.start_us);
-  for (const Protocol protocol : {Protocol::ll, Protocol::ll128})
-    costs.base_us[static_cast<std::size_t>(protocol)] += kGpuKernel.instructions_us;
+  costs.base_us[static_cast<std::size_t>(Protocol::ll)] = kGpuKernel.ll_start_us + kGpuKernel.ll_instructions_us;
+  costs.base_us[static_cast<std::size_t>(Protocol::ll128)] += kGpuKernel.instructions_us;
   costs.mapped_us = kGpuKernel.mapped_us;
   costs.step_us.fill(kGpuKernel.ll_message_us);
   costs.step_us[static_cast<std::size_t>(Protocol::simple)] = kGpuKernel.step_us / 2 + kGpuKernel.simple_message_us;

@@ -26,7 +26,9 @@ struct GpuKernel {
   double start_us = 0;         // Begin and end of a call on lanes.
   double mapped_us = 0;        // Added in calls that access peers' memory.
   double step_us = 0;          // Time of a thread block per step of Simple, in addition to its bytes.
-  double instructions_us = 0;  // Instructions of a step: once per hop, and of LL for the first step.
+  double instructions_us = 0;  // Instructions of a step: once per hop, and of LL and LL128 for the first step.
+  // The same of LL, in its own kernel. No GPU has measured them.
+  double ll_start_us = 0, ll_instructions_us = 0;
   // Time of a thread block per message that it sends or receives, in addition.
   double simple_message_us = 0, ll_message_us = 0;
   double copy_gbytes_per_s = 0;  // Rate of a thread block.
