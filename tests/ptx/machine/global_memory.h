@@ -67,7 +67,7 @@ struct Overwritten {
   Event writer;
   std::uint16_t older = 0;  // The value before.
   std::uint8_t seen_by = 0;
-  std::array<std::uint32_t, 4> seen{};  // Blocks that saw what the store wrote.
+  std::array<Event, 4> seen{};  // First loads, each of another block, that saw what the store wrote.
 };
 
 class GlobalMemory {
@@ -124,7 +124,7 @@ class GlobalMemory {
   bool load_stale(Access& access, std::uint32_t lane);
   bool load_old(const Access& access, std::uint32_t lane, std::uint64_t address, std::uint64_t& data);
   void acquire_element(const Access& access, Shadow& shadow, std::uint32_t lane, const Element& element);
-  void see_newest(const Block& block, std::uint64_t address);
+  void see_newest(const Event& now, std::uint64_t address);
   bool may_skip(const Overwritten& value, const Event& now, const View& view) const;
   void drain(Block& block, std::size_t index, std::uint32_t mask);
   void drain_lane(Block& block, PendingStore& store, std::uint32_t lane);

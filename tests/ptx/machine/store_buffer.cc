@@ -233,7 +233,7 @@ void GlobalMemory::remember(std::uint64_t address, std::uint64_t granule, const 
 bool GlobalMemory::may_skip(const Overwritten& value, const Event& now, const View& view) const {
   if (value.number <= view.floor || value.seen_by == value.seen.size()) return false;
   for (std::uint8_t i = 0; i < value.seen_by; ++i) {
-    if (value.seen[i] == now.block) return false;
+    if (value.seen[i].block == now.block || clocks_.ordered(value.seen[i], now, view)) return false;
   }
   return !clocks_.ordered(value.writer, now, view);
 }
@@ -247,7 +247,7 @@ bool GlobalMemory::load_stale(Access& access, std::uint32_t lane) {
   for (unsigned done = 0; done < in.bytes * in.count; done += 8) {
     const std::uint64_t address = access.addresses[lane] + done;
     const bool old = may && load_old(access, lane, address, access.data[lane][done / 8]);
-    if (!old && is_strong(in.order)) see_newest(access.block, address);
+    if (!old && is_strong(in.order)) see_newest(event_of(access.block, access.warp_index, lane), address);
     stale = stale || old;
   }
   if (stale) ++stale_loads_;
@@ -273,20 +273,20 @@ bool GlobalMemory::load_old(const Access& access, std::uint32_t lane, std::uint6
   Overwritten& older = history_[chosen->older];
   if (chosen->older != 0 && older.granule == chosen->granule && older.number < chosen->number &&
       older.seen_by < older.seen.size()) {
-    older.seen[older.seen_by++] = now.block;
+    older.seen[older.seen_by++] = now;
   }
   return true;
 }
 
-// The thread block must not return to older values of this word.
-void GlobalMemory::see_newest(const Block& block, std::uint64_t address) {
+// The thread block must not return to older values of this word, nor must blocks that learn of the load.
+void GlobalMemory::see_newest(const Event& now, std::uint64_t address) {
   const std::uint16_t index = shadow_.at(address).history;
   Overwritten& entry = history_[index];
   if (index == 0 || entry.granule != (address & ~7ULL) || entry.seen_by == entry.seen.size()) return;
   for (std::uint8_t i = 0; i < entry.seen_by; ++i) {
-    if (entry.seen[i] == block.number) return;
+    if (entry.seen[i].block == now.block) return;
   }
-  entry.seen[entry.seen_by++] = block.number;
+  entry.seen[entry.seen_by++] = now;
 }
 
 }  // namespace tutti::ptx
