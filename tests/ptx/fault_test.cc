@@ -2,6 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
 
 #include "tests/ptx/lab.h"
 
@@ -122,15 +126,22 @@ TEST(PtxFault, IsDeadlock_WhenKernelsOnlyPoll) {
   options.deadlock_ms = 100;
   Lab lab(options);
   auto* const out = lab.make<std::uint32_t>(4);
-  *out = 5;
-  const auto fault = lab.run(kernel_text(kOut,
-                                         "ld.param.u64 %d1, [out];\nAGAIN:\nld.acquire.sys.u32 %r1, "
-                                         "[%d1];\nsetp.eq.u32 %p1, %r1, 5;\n@%p1 bra AGAIN;"),
-                             {}, {32, 1, 1}, out);
+  out[1] = 5;
+  const auto fault =
+      lab.run(kernel_text(kOut,
+                          "ld.param.u64 %d1, [out];\nAGAIN:\n.loc 1 42 7\nld.acquire.sys.u32 %r1, [%d1+4];\n"
+                          ".loc 1 43 7\nsetp.eq.u32 %p1, %r1, 5;\n@%p1 bra AGAIN;",
+                          ".file 1 \"/src/wait.cu\"\n"),
+              {}, {32, 1, 1}, out);
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->kind, FaultKind::deadlock) << fault->text;
-  EXPECT_NE(fault->text.find("ld.acquire.sys.u32"), std::string::npos) << fault->text;
-  EXPECT_NE(fault->text.find("is 0x5"), std::string::npos) << fault->text;
+  char word[64];
+  std::snprintf(word, sizeof word, "the word at 0x%llx is 0x5",
+                static_cast<unsigned long long>(reinterpret_cast<std::uintptr_t>(out + 1)));
+  const std::vector<std::string> parts = {
+      "\n k on device 0:", "thread (0,0,0) of block (0,0,0)", "`ld.acquire.sys.u32", "(wait.cu:42)", word, "seed"};
+  for (const std::string& part : parts)
+    EXPECT_NE(fault->text.find(part), std::string::npos) << part << "\n" << fault->text;
 }
 
 TEST(PtxFault, EndsOnlyItsLaunch) {
