@@ -78,12 +78,12 @@ tutti_on_stand_in(api.cuda_device_memory LABEL ptx FILTER *
 
 # Clients of NCCL pass pageable host memory. A test that sends and receives in one buffer has a data race, which is a fault.
 tutti_on_stand_in(nccl.cuda_collectives LABEL ptx FILTER -*SendAndRecvWithOneBuffer*)
-foreach(test call_config revoke shrink suspend device device_lifecycle device_non_blocking device_processes)
+foreach(test call_config revoke shrink suspend device device_lifecycle device_no_timeouts device_non_blocking device_processes)
   tutti_on_stand_in(nccl.cuda_${test} LABEL ptx FILTER *)
 endforeach()
 tutti_on_stand_in(nccl.cuda_compression LABEL ptx_long FILTER *)
-foreach(test collectives call_config shrink revoke suspend device device_lifecycle device_non_blocking device_processes
-             compression)
+foreach(test collectives call_config shrink revoke suspend device device_lifecycle device_no_timeouts device_non_blocking
+             device_processes compression)
   tutti_test_environment(nccl.cuda_${test} TUTTI_PTX_PAGEABLE=1 CUDA_DEVICE_MAX_CONNECTIONS=8)
 endforeach()
 
