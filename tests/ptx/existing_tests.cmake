@@ -59,6 +59,10 @@ endforeach()
 
 # Kernels in time slices, as without MPS; peer access between none, and between some, of four devices.
 tutti_on_stand_in(device.processes NAME device.processes_without_mps LABEL ptx ENVIRONMENT TUTTI_PTX_MPS=0)
+foreach(files unsupported refused)
+  tutti_on_stand_in(device.processes NAME device.processes_with_files_${files} LABEL ptx FILTER *ComputesCorrectResults/cuda
+                    ENVIRONMENT TUTTI_PTX_FILES=${files})
+endforeach()
 foreach(links pcie mixed)
   set(four_devices TUTTI_PTX_DEVICES=4 TUTTI_PTX_LINKS=${links})
   foreach(test messages failures)

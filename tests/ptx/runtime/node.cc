@@ -33,9 +33,10 @@ int number(const Environment& environment, const char* name, int fallback, int m
 }
 
 constexpr std::string_view kPrefix = "TUTTI_PTX_";
-constexpr std::string_view kSettings[] = {
-    "CAPABILITY", "COUNTS",   "DEADLOCK_MS", "DEVICES", "EXECUTED", "LINKS", "MPS",       "MULTIPROCESSORS",
-    "MUTANT",     "PAGEABLE", "RACES",       "SEED",    "WAITS",    "WEAK",  "MULTICAST", "MEMORY_MIB"};
+constexpr std::string_view kSettings[] = {"CAPABILITY", "COUNTS",    "DEADLOCK_MS", "DEVICES",         "EXECUTED",
+                                          "FILES",      "LINKS",     "MPS",         "MULTIPROCESSORS", "MUTANT",
+                                          "PAGEABLE",   "RACES",     "SEED",        "WAITS",           "WEAK",
+                                          "MULTICAST",  "MEMORY_MIB"};
 
 void report_unknown(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
@@ -59,6 +60,8 @@ NodeOptions from(const Environment& environment) {
   options.capability = choice(environment, "TUTTI_PTX_CAPABILITY", {"80", "90"}, 1) == 1 ? 90 : 80;
   options.multicast = static_cast<MulticastSupport>(
       choice(environment, "TUTTI_PTX_MULTICAST", {"all", "none", "but_last", "last_fails", "last_binds_once"}, 0));
+  options.files =
+      static_cast<FileExport>(choice(environment, "TUTTI_PTX_FILES", {"allowed", "unsupported", "refused"}, 0));
   if (options.capability < 90) options.multicast = MulticastSupport::none;
   options.queues = number(environment, "CUDA_DEVICE_MAX_CONNECTIONS", options.queues, 32);
   options.loads_eagerly = environment.get("CUDA_MODULE_LOADING").value_or("LAZY") == "EAGER";

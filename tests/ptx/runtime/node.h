@@ -27,6 +27,13 @@ enum class MulticastSupport : std::uint8_t {
   last_binds_once,  // All, but the last device can bind memory only once in a process.
 };
 
+// Export of virtual memory as files, for other processes.
+enum class FileExport : std::uint8_t {
+  allowed,
+  unsupported,  // The device does not support it.
+  refused,      // The device supports it, and each export fails, as in some sandboxes.
+};
+
 struct NodeOptions {
   int devices = 1;
   Links links = Links::nvlink;
@@ -39,6 +46,7 @@ struct NodeOptions {
   int capability = 90;  // 80: no clusters and no memory synchronization domains.
   int queues = 8;       // Hardware queues per device.
   MulticastSupport multicast = MulticastSupport::all;
+  FileExport files = FileExport::allowed;
 };
 
 // Read once, by the first call of the runtime.

@@ -95,7 +95,8 @@ CUresult create_memory(CUmemGenericAllocationHandle* made, std::size_t bytes, co
   return driver_without_context([&](Lock&) {
     if (made == nullptr || flags != 0 || !is_whole(bytes) || !is_supported(properties)) return cudaErrorInvalidValue;
     constexpr unsigned kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    if ((properties->requestedHandleTypes & ~kFile) != 0) return cudaErrorNotSupported;
+    const unsigned known = node_options().files == FileExport::unsupported ? 0 : kFile;
+    if ((properties->requestedHandleTypes & ~known) != 0) return cudaErrorNotSupported;
     auto memory = std::make_shared<PhysicalMemory>();
     memory->device = properties->location.id;
     memory->bytes = bytes;
@@ -204,6 +205,7 @@ CUresult export_memory(void* made, CUmemGenericAllocationHandle handle, CUmemAll
     const PhysicalPtr memory = find_memory(handle);
     if (made == nullptr || memory == nullptr || flags != 0) return cudaErrorInvalidValue;
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return cudaErrorNotSupported;
+    if (node_options().files == FileExport::refused) return cudaErrorNotPermitted;
     const int file = ::fcntl(memory->file, F_DUPFD_CLOEXEC, 0);
     if (file < 0) return cudaErrorUnknown;
     *static_cast<int*>(made) = file;
