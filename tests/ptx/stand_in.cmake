@@ -27,7 +27,7 @@ tutti_test_again(ptx.switched_windows_disabled OF ptx.switched_windows LABELS pt
 if(TUTTI_HAS_NCCL)
   tutti_test(runtime_exit_test.cc LINKS tutti_ptx_runtime_kernels tutti_nccl LABELS ptx)
   use_nccl_header(ptx_runtime_exit_test)
-  tutti_tests(ptx_nccl_tests nccl_memory_test.cc thread_blocks_test.cc LINKS tutti_ptx_runtime tutti_nccl bootstrap_processes LABELS ptx)
+  tutti_tests(ptx_nccl_tests nccl_memory_test.cc old_driver_test.cc thread_blocks_test.cc LINKS tutti_ptx_runtime tutti_nccl bootstrap_processes LABELS ptx)
   use_nccl_header(ptx_nccl_tests)
 endif()
 tutti_test_again(ptx.unknown_setting OF ptx.runtime_streams LABELS ptx ENVIRONMENT TUTTI_PTX_SEEDS=1

@@ -19,9 +19,12 @@ Status no_cuda(cudaError_t error) {
   cudaGetLastError();
   const int version = driver_version();
   if (version == 0) return no_driver();
-  if (error == cudaErrorInsufficientDriver) {
-    return unsupported("the NVIDIA driver is for CUDA " + version_text(version) + ", and this library needs " +
-                       version_text(CUDART_VERSION) + ": install a newer driver");
+  if (error == cudaErrorInsufficientDriver) {  // Drivers support all minor versions of their major version.
+    const int needed = CUDART_VERSION / 1000 * 1000;
+    return unsupported("the NVIDIA driver is for CUDA " + version_text(version) + ", and this library needs one for " +
+                       version_text(needed) +
+                       " or newer: install a newer driver (nvidia-smi shows the installed one), " +
+                       "or build the library with the toolkit of CUDA " + std::to_string(version / 1000));
   }
   if (error == cudaErrorNoDevice) {
     return unsupported("no GPU is available to this process; see nvidia-smi and CUDA_VISIBLE_DEVICES");

@@ -9,7 +9,6 @@ namespace {
 
 using namespace tutti::cudart;
 
-constexpr int kDriverVersion = 13000;
 constexpr int kSharedBytesOptin = 232448;
 
 // The bus number in the PCI address, which differs among devices.
@@ -194,7 +193,7 @@ cudaError_t cudaDeviceReset() { return not_supported("cudaDeviceReset"); }
 
 cudaError_t cudaDriverGetVersion(int* version) {
   if (version == nullptr) return keep(cudaErrorInvalidValue);
-  *version = kDriverVersion;
+  *version = node_options().driver;
   return cudaSuccess;
 }
 

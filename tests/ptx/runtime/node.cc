@@ -33,10 +33,9 @@ int number(const Environment& environment, const char* name, int fallback, int m
 }
 
 constexpr std::string_view kPrefix = "TUTTI_PTX_";
-constexpr std::string_view kSettings[] = {"CAPABILITY", "COUNTS",    "DEADLOCK_MS", "DEVICES",         "EXECUTED",
-                                          "FILES",      "LINKS",     "MPS",         "MULTIPROCESSORS", "MUTANT",
-                                          "PAGEABLE",   "RACES",     "SEED",        "WAITS",           "WEAK",
-                                          "MULTICAST",  "MEMORY_MIB"};
+constexpr std::string_view kSettings[] = {
+    "CAPABILITY",      "COUNTS", "DEADLOCK_MS", "DEVICES", "DRIVER", "EXECUTED", "FILES", "LINKS",     "MPS",
+    "MULTIPROCESSORS", "MUTANT", "PAGEABLE",    "RACES",   "SEED",   "WAITS",    "WEAK",  "MULTICAST", "MEMORY_MIB"};
 
 void report_unknown(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
@@ -63,6 +62,7 @@ NodeOptions from(const Environment& environment) {
   options.files =
       static_cast<FileExport>(choice(environment, "TUTTI_PTX_FILES", {"allowed", "unsupported", "refused"}, 0));
   if (options.capability < 90) options.multicast = MulticastSupport::none;
+  if (const auto driver = environment.get("TUTTI_PTX_DRIVER")) options.driver = std::atoi(driver->c_str());
   options.queues = number(environment, "CUDA_DEVICE_MAX_CONNECTIONS", options.queues, 32);
   options.loads_eagerly = environment.get("CUDA_MODULE_LOADING").value_or("LAZY") == "EAGER";
   return options;

@@ -45,6 +45,7 @@ struct NodeOptions {
   int multiprocessors = 64;
   int capability = 90;  // 80: no clusters and no memory synchronization domains.
   int queues = 8;       // Hardware queues per device.
+  int driver = 13000;   // CUDA version of the driver; 0: there is none.
   MulticastSupport multicast = MulticastSupport::all;
   FileExport files = FileExport::allowed;
 };

@@ -15,7 +15,11 @@ bool is_forked() {
   return process != ::getpid();
 }
 
+// Source: CUDA compatibility guide, "minor version compatibility".
+bool supports_runtime(int driver) { return driver / 1000 >= CUDART_VERSION / 1000; }
+
 cudaError_t locked(const std::function<cudaError_t(Lock&)>& body) {
+  if (!supports_runtime(node_options().driver)) return cudaErrorInsufficientDriver;
   if (is_forked()) return cudaErrorInitializationError;
   Lock lock(engine().mutex());
   return body(lock);
