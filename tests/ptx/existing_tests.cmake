@@ -86,8 +86,13 @@ foreach(test call_config revoke shrink suspend device device_lifecycle device_no
   tutti_on_stand_in(nccl.cuda_${test} LABEL ptx FILTER *)
 endforeach()
 tutti_on_stand_in(nccl.cuda_compression LABEL ptx_long FILTER *)
+foreach(test device device_lifecycle shrink)
+  tutti_on_stand_in(nccl.cuda_${test} NAME nccl.cuda_${test}_over_tcp LABEL ptx FILTER -*Windows* ENVIRONMENT TUTTI_TRANSPORT=tcp)
+endforeach()
+tutti_on_stand_in(nccl.cuda_collectives NAME nccl.cuda_collectives_over_tcp LABEL ptx_long
+                  FILTER -*Windows*:*SendAndRecvWithOneBuffer* ENVIRONMENT TUTTI_TRANSPORT=tcp)
 foreach(test collectives call_config shrink revoke suspend device device_lifecycle device_no_timeouts device_non_blocking
-             device_processes compression)
+             device_processes compression collectives_over_tcp device_over_tcp device_lifecycle_over_tcp shrink_over_tcp)
   tutti_test_environment(nccl.cuda_${test} TUTTI_PTX_PAGEABLE=1 CUDA_DEVICE_MAX_CONNECTIONS=8)
 endforeach()
 

@@ -52,10 +52,12 @@ bool DeviceBackend::close() {
   if (launcher_ != nullptr) launcher_->close();  // If the backend is kept, its thread ends by itself.
   const Result<bool> done = order_.is_idle();
   const bool over = done.ok() && done.value() && (launcher_ == nullptr || launcher_->is_idle());
+  if (reports_ != nullptr && !over) {
+    monitor_.stop_polling();
+    return false;  // With its source, so that deferred frees wait for its calls, too.
+  }
   source_.reset();
-  if (reports_ == nullptr || over) return true;
-  monitor_.stop_polling();
-  return false;
+  return true;
 }
 
 // Memory that only peers may have open is kept until they close it.
