@@ -73,6 +73,20 @@ foreach(links pcie mixed)
   endforeach()
 endforeach()
 
+# Ranks that communicate over TCP, and by a network plugin. The filters leave out what the tests of the emulator leave out.
+set(within_host *WithEachProtocol*:*DeviceFailures.NameMissingRank*)
+foreach(test messages streams failures shrink)
+  tutti_on_stand_in(device.${test} NAME device.${test}_over_tcp LABEL ptx FILTER */cuda-${within_host}
+                    ENVIRONMENT TUTTI_TRANSPORT=tcp)
+endforeach()
+foreach(test collectives late processes compression)
+  tutti_on_stand_in(device.${test} NAME device.${test}_over_tcp LABEL ptx_long FILTER */cuda-${within_host}
+                    ENVIRONMENT TUTTI_TRANSPORT=tcp)
+endforeach()
+tutti_on_stand_in(device.network NAME device.network_over_net_plugin LABEL ptx_long SAMPLE 5
+                  FILTER */cuda-*ConnectsHosts*:*OrderWrites:*UsesNoCpu_BetweenCalls*:*RingsFollowLinksOfGpus*
+                  ENVIRONMENT TUTTI_TRANSPORT=net_plugin TUTTI_NET_PLUGIN=${TUTTI_NET_STAND_IN})
+
 # The API, with pageable host memory.
 foreach(test device device_requests device_rounding)
   tutti_on_stand_in(api.cuda_${test} LABEL ptx FILTER * ENVIRONMENT TUTTI_PTX_PAGEABLE=1)
