@@ -14,6 +14,22 @@ class DeviceReportTest : public DeviceTest {
     EXPECT_EQ(report.peer, peer);
     EXPECT_EQ(report.signature, 1U);
   }
+
+  // Expects a report of rank 0 that names `rank`, which makes a different call, while the third rank is missing.
+  void expect_difference(Rank rank) {
+    BatchCall other = calls_->call(rank);
+    other.call.signature = {77};
+    give_up(other);
+    BatchCall call = calls_->call(0);
+    call.watch.timeout_ns = kSoon;
+    ASSERT_TRUE(calls_->launch({call}, a_).ok());
+    // The report is complete as soon as it is written.
+    ASSERT_TRUE(comes_true([&] { return load_acquire(&calls_->report(0).written) == 1; }));
+    EXPECT_EQ(calls_->report(0).mismatch, 1U);
+    EXPECT_EQ(calls_->report(0).peer, rank);
+    EXPECT_EQ(calls_->report(0).signature, 1U);
+    expect_done(a_);
+  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DeviceReportTest, testing::ValuesIn(device_kinds()), kind_of);
@@ -60,20 +76,23 @@ TEST_P(DeviceReportTest, NamesChannelThatWaits) {
 TEST_P(DeviceReportTest, NamesRankWithDifferentCall) {
   for (const char* algorithm : {"one_shot", "two_shot_mapped"}) {
     for (int i = 0; i < 20; ++i) {
+      SCOPED_TRACE(algorithm);
       prepare(algorithm, 3);
-      const Rank rank = 1 + static_cast<Rank>(i % 2);
-      BatchCall other = calls_->call(rank);
-      other.call.signature = {77};
-      give_up(other);
-      BatchCall call = calls_->call(0);
-      call.watch.timeout_ns = kSoon;
-      ASSERT_TRUE(calls_->launch({call}, a_).ok());
-      // The report is complete as soon as it is written.
-      ASSERT_TRUE(comes_true([&] { return load_acquire(&calls_->report(0).written) == 1; }));
-      EXPECT_EQ(calls_->report(0).mismatch, 1U) << algorithm;
-      EXPECT_EQ(calls_->report(0).peer, rank) << algorithm;
-      EXPECT_EQ(calls_->report(0).signature, 1U);
-      expect_done(a_);
+      expect_difference(1 + static_cast<Rank>(i % 2));
+    }
+  }
+}
+
+TEST_P(DeviceReportTest, NamesRankWithDifferentCall_InStraightPlans) {
+  TestCall test_call = test_call_of(2);
+  test_call.operations = 1;
+  test_call.straight = true;
+  for (const Protocol protocol : {Protocol::simple, Protocol::ll}) {
+    test_call.protocol = protocol;
+    for (int i = 0; i < 20; ++i) {
+      SCOPED_TRACE(static_cast<int>(protocol));
+      calls_->prepare(of_ranks(3), "one_shot", test_call);
+      expect_difference(1 + static_cast<Rank>(i % 2));
     }
   }
 }

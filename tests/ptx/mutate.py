@@ -22,7 +22,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 EXPLANATIONS = os.path.join(ROOT, "docs/design/ptx-machine.md")
 DEADLOCK_MS = "2000"
 
-# Name, program below the build folder, and arguments. Fast tests come first, because most mutants fail in any of them.
+# Name, program below the build folder, arguments, and settings, where {build} is the build folder. Fast tests come first,
+# because most mutants fail in any of them.
 INTERPRETER = "tests/executor/executor_cuda_interpreter_test"
 ROUNDING = "tests/communicator/device/device_rounding_test"  # Kernels run_plan_compressed and apply_residuals.
 TESTS = [
@@ -32,6 +33,10 @@ TESTS = [
     ("reports", "tests/executor/executor_device_tests", ["--file=device_reports_test.cc", "--gtest_filter=*/cuda"]),
     ("chain", INTERPRETER, ["--gtest_filter=*WithThreeRanks/broadcast_chain"]),
     ("ring", INTERPRETER, ["--gtest_filter=*WithThreeRanks/all_reduce_ring"]),
+    ("slices", "tests/communicator/device/device_failures_tests",
+     ["--file=processes_test.cc", "--gtest_filter=*ExchangesMessages_InAnyOrderWithCollectives/cuda"], {"TUTTI_PTX_MPS": "0"}),
+    ("switches", "tests/ptx/ptx_switched_windows_test", ["--gtest_filter=*ServeOtherPlacesOfOneRank*:*AddInAnyOrder"],
+     {"LD_LIBRARY_PATH": "{build}/tests/ptx/runtime/nvml"}),
     ("residuals", ROUNDING, ["--gtest_filter=*FeedsBack_InGraphs/cuda:*ReportsItsError/cuda"]),
     ("rounding", ROUNDING, ["--gtest_filter=*MatchesHostMemory_ForEachCall/cuda"]),
 ]
@@ -54,6 +59,8 @@ class Mutant:
 def run(build, test, seed, limit_s, settings):
     """Returns the exit status, or "time limit", and the output."""
     environment = dict(os.environ, TUTTI_PTX_SEED=str(seed), TUTTI_PTX_DEADLOCK_MS=DEADLOCK_MS, **settings)
+    for name, value in test[3].items() if len(test) > 3 else ():
+        environment[name] = value.format(build=build)
     try:
         done = subprocess.run([os.path.join(build, test[1])] + test[2], env=environment, text=True, errors="replace",
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s)
