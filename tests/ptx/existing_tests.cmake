@@ -57,6 +57,19 @@ foreach(test compression compression_hosts shrink advice remote_access windows a
   tutti_on_stand_in(device.${test} LABEL ptx_long)
 endforeach()
 
+# The same kernels, compiled for other architectures, on devices of these. Small and compressed messages.
+foreach(architecture ${architectures})
+  if(architecture EQUAL 90)
+    continue()
+  endif()
+  set(of_architecture TUTTI_PTX_CAPABILITY=${architecture} TUTTI_PTX_PROGRAMS=${CMAKE_CURRENT_BINARY_DIR}/ptx_for_${architecture}.txt)
+  tutti_on_stand_in(executor.cuda_interpreter NAME executor.cuda_small_on_${architecture} LABEL ptx SAMPLE 9
+                    FILTER *WithThreeRanks*/all_reduce_one_shot:*WithThreeRanks*/all_reduce_two_shot ENVIRONMENT ${of_architecture})
+  foreach(test messages rounding)
+    tutti_on_stand_in(device.${test} NAME device.${test}_on_${architecture} LABEL ptx_long ENVIRONMENT ${of_architecture})
+  endforeach()
+endforeach()
+
 # Kernels in time slices, as without MPS; peer access between none, and between some, of four devices.
 tutti_on_stand_in(device.processes NAME device.processes_without_mps LABEL ptx ENVIRONMENT TUTTI_PTX_MPS=0)
 foreach(files unsupported refused)

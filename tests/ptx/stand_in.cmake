@@ -27,7 +27,7 @@ tutti_test_again(ptx.switched_windows_disabled OF ptx.switched_windows LABELS pt
 if(TUTTI_HAS_NCCL)
   tutti_test(runtime_exit_test.cc LINKS tutti_ptx_runtime_kernels tutti_nccl LABELS ptx)
   use_nccl_header(ptx_runtime_exit_test)
-  tutti_tests(ptx_nccl_tests nccl_memory_test.cc old_driver_test.cc thread_blocks_test.cc LINKS tutti_ptx_runtime tutti_nccl bootstrap_processes LABELS ptx)
+  tutti_tests(ptx_nccl_tests nccl_memory_test.cc old_driver_test.cc programs_test.cc thread_blocks_test.cc LINKS tutti_ptx_runtime tutti_nccl bootstrap_processes LABELS ptx)
   use_nccl_header(ptx_nccl_tests)
 endif()
 tutti_test_again(ptx.unknown_setting OF ptx.runtime_streams LABELS ptx ENVIRONMENT TUTTI_PTX_SEEDS=1
@@ -53,8 +53,15 @@ foreach(architecture ${architectures})
   file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/ptx_for_${architecture}.txt
        CONTENT "$<JOIN:$<TARGET_OBJECTS:tutti_ptx_for_${architecture}>,\n>\n")
   add_dependencies(ptx_architectures_test tutti_ptx_for_${architecture})
+  if(TARGET ptx_nccl_tests)
+    add_dependencies(ptx_nccl_tests tutti_ptx_for_${architecture})
+  endif()
 endforeach()
-target_compile_definitions(ptx_architectures_test PRIVATE "TUTTI_PTX_LISTS=\"${CMAKE_CURRENT_BINARY_DIR}/ptx_for_\"")
+set(lists "TUTTI_PTX_LISTS=\"${CMAKE_CURRENT_BINARY_DIR}/ptx_for_\"")
+target_compile_definitions(ptx_architectures_test PRIVATE ${lists})
+if(TARGET ptx_nccl_tests)
+  target_compile_definitions(ptx_nccl_tests PRIVATE ${lists})
+endif()
 include(existing_tests.cmake)
 # A sample of the mutants, in one fast test. It finds less than all tests of mutate.sh do.
 tutti_add_test(NAME ptx.mutants_of_all_reduce LABELS ptx

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "src/base/config.h"
 #include "tests/ptx/runtime/machine_work.h"
@@ -53,6 +55,40 @@ class KernelRun final : public MachineWork {
 
   const std::shared_ptr<const ptx::KernelLaunch> launch_;
 };
+
+// Name of a kernel without the hash in the names of anonymous namespaces, which depends on the architecture.
+std::string plain_name(std::string name) {
+  constexpr std::string_view kBegin = "_GLOBAL__N__";
+  constexpr std::size_t kHashDigits = 8;
+  const std::size_t found = name.find(kBegin);
+  return found == std::string::npos ? name : name.erase(found + kBegin.size(), kHashDigits);
+}
+
+const ptx::KernelInfo* find_kernel_in(const ptx::Program& program, const std::string& name) {
+  for (const ptx::KernelInfo& each : program.kernels())
+    if (plain_name(each.name) == plain_name(name)) return &each;
+  return nullptr;
+}
+
+// Returns the listed PTX whose first kernel is this one, or "".
+std::string read_other_program(const std::string& kernel) {
+  constexpr std::string_view kEntry = ".entry ";
+  std::ifstream list(node_options().programs);
+  for (std::string path; std::getline(list, path);) {
+    std::ifstream file(path);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t found = text.find(kEntry);
+    if (found == std::string::npos) continue;
+    const std::size_t begin = found + kEntry.size();
+    if (plain_name(text.substr(begin, text.find('(', begin) - begin)) == plain_name(kernel)) return text;
+  }
+  return "";
+}
+
+// A device runs PTX of its own capability and of earlier ones. Source: CUDA programming guide, "PTX compatibility".
+bool is_supported(const ptx::Program& program) {
+  return std::atoi(program.target().c_str() + std::string_view("sm_").size()) <= node_options().capability;
+}
 
 LoadedKernel refused(cudaError_t error, const std::string& text) {
   report("%s", text.c_str());
@@ -155,9 +191,16 @@ LoadedKernel load(Lock& lock, Kernel& kernel, int device) {
     engine().await(lock, "loading " + kernel.name, [device] { return !engine().runs_kernel(device); });
   Binary& binary = *kernel.binary;
   if (binary.program == nullptr) {
-    auto parsed = ptx::Program::parse(binary.image.substr(std::min(binary.image.find(".version"), binary.image.size())),
-                                      kernel.name, mutation());
+    const bool replaces = !node_options().programs.empty();
+    if (replaces) binary.other = read_other_program(kernel.name);
+    if (replaces && binary.other.empty())
+      return refused(cudaErrorNoKernelImageForDevice, "no file of TUTTI_PTX_PROGRAMS has " + kernel.name);
+    const std::string_view image = replaces ? binary.other : binary.image;
+    auto parsed =
+        ptx::Program::parse(image.substr(std::min(image.find(".version"), image.size())), kernel.name, mutation());
     if (!parsed.ok()) return refused(cudaErrorInvalidKernelImage, std::move(parsed).status().message());
+    if (replaces && !is_supported(*parsed.value()))
+      return refused(cudaErrorNoKernelImageForDevice, "the PTX is for " + parsed.value()->target());
     binary.program = std::move(parsed).value();
   }
   std::shared_ptr<const ptx::Module>& module = binary.modules[device];
@@ -166,7 +209,7 @@ LoadedKernel load(Lock& lock, Kernel& kernel, int device) {
     if (!made.ok()) return refused(cudaErrorInvalidKernelImage, std::move(made).status().message());
     module = std::move(made).value();
   }
-  const ptx::KernelInfo* info = binary.program->find_kernel(kernel.name);
+  const ptx::KernelInfo* info = find_kernel_in(*binary.program, kernel.name);
   if (info == nullptr) return refused(cudaErrorInvalidDeviceFunction, "the PTX has no kernel " + kernel.name);
   kernel.loaded[device] = {module, info, 0};
   return {cudaSuccess, &kernel.loaded[device]};

@@ -14,6 +14,7 @@ namespace tutti::cudart {
 struct Binary {
   std::string_view image;                                     // Contains the PTX.
   std::string name;                                           // For messages.
+  std::string other;                                          // PTX of TUTTI_PTX_PROGRAMS that replaces the image.
   std::shared_ptr<const ptx::Program> program;                // Null until a kernel is loaded.
   std::map<int, std::shared_ptr<const ptx::Module>> modules;  // By device.
 };

@@ -33,9 +33,10 @@ int number(const Environment& environment, const char* name, int fallback, int m
 }
 
 constexpr std::string_view kPrefix = "TUTTI_PTX_";
-constexpr std::string_view kSettings[] = {
-    "CAPABILITY",      "COUNTS", "DEADLOCK_MS", "DEVICES", "DRIVER", "EXECUTED", "FILES", "LINKS",     "MPS",
-    "MULTIPROCESSORS", "MUTANT", "PAGEABLE",    "RACES",   "SEED",   "WAITS",    "WEAK",  "MULTICAST", "MEMORY_MIB"};
+constexpr std::string_view kSettings[] = {"CAPABILITY", "COUNTS",   "DEADLOCK_MS", "DEVICES",   "DRIVER",
+                                          "EXECUTED",   "FILES",    "LINKS",       "MPS",       "MULTIPROCESSORS",
+                                          "MUTANT",     "PAGEABLE", "PROGRAMS",    "RACES",     "SEED",
+                                          "WAITS",      "WEAK",     "MULTICAST",   "MEMORY_MIB"};
 
 void report_unknown(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
@@ -56,7 +57,9 @@ NodeOptions from(const Environment& environment) {
   options.pageable = choice(environment, "TUTTI_PTX_PAGEABLE", {"0", "1"}, 0) == 1;
   options.multiprocessors = number(environment, "TUTTI_PTX_MULTIPROCESSORS", options.multiprocessors, 1024);
   options.memory_mib = number(environment, "TUTTI_PTX_MEMORY_MIB", options.memory_mib, options.memory_mib);
-  options.capability = choice(environment, "TUTTI_PTX_CAPABILITY", {"80", "90"}, 1) == 1 ? 90 : 80;
+  constexpr int kCapabilities[] = {80, 90, 100};
+  options.capability = kCapabilities[choice(environment, "TUTTI_PTX_CAPABILITY", {"80", "90", "100"}, 1)];
+  options.programs = environment.get("TUTTI_PTX_PROGRAMS").value_or("");
   options.multicast = static_cast<MulticastSupport>(
       choice(environment, "TUTTI_PTX_MULTICAST", {"all", "none", "but_last", "last_fails", "last_binds_once"}, 0));
   options.files =

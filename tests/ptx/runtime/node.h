@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace tutti::cudart {
 
@@ -43,9 +44,10 @@ struct NodeOptions {
   int memory_mib = 16 << 10;  // Memory of each device, in MiB.
   bool pageable = false;      // Devices can access all host memory.
   int multiprocessors = 64;
-  int capability = 90;  // 80: no clusters and no memory synchronization domains.
-  int queues = 8;       // Hardware queues per device.
-  int driver = 13000;   // CUDA version of the driver; 0: there is none.
+  int capability = 90;   // 80: no clusters and no memory synchronization domains.
+  std::string programs;  // File that lists PTX to load instead of that of the same kernels in programs; empty: none.
+  int queues = 8;        // Hardware queues per device.
+  int driver = 13000;    // CUDA version of the driver; 0: there is none.
   MulticastSupport multicast = MulticastSupport::all;
   FileExport files = FileExport::allowed;
 };
