@@ -104,7 +104,7 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
                   accesses_.data(), failed_.data(),          scratch.data()};
   const bool accesses_scratch = reinterpret_cast<const Image*>(image.data())->accesses_scratch != 0;
   call.accesses_peers = records.empty() ? 0 : 1;
-  call.ll = reinterpret_cast<const Image*>(image.data())->ll != Image::kNotLl ? 1 : 0;
+  const bool ll = reinterpret_cast<const Image*>(image.data())->ll != Image::kNotLl;
   if (!records.empty() || accesses_scratch) call.exchange = exchange_.data();
   call.rank = plan_.steps.self();
   std::vector<KernelCall> calls(test_call_.operations, call);
@@ -112,6 +112,9 @@ std::vector<KernelCall> RankHarness::calls(std::span<AddressRecord* const> recor
     calls[operation].self = buffers(operation);
     calls[operation].signature = {operation + 1};
     calls[operation].task = task_of(test_call_, operation, call.rank);
+    // LlCall runs the ranks of one call, Channel those of the next, and both some of the one before.
+    const std::uint32_t kind = operation % 3;
+    calls[operation].ll = ll && (kind == 0 || (kind == 1 && call.rank % 2 == 0)) ? 1 : 0;
   }
   return calls;
 }
