@@ -157,8 +157,9 @@ std::string DeviceMonitor::route_to(Rank peer) const {
 // Called by the proxy's thread. Publishes the report of a thread block even if the program does not ask for it. Returns
 // false after a failure.
 bool DeviceMonitor::poll(std::int64_t still_ns) {
-  const std::uint64_t passed = load_acquire(&reports_.load()->progress().passed);
-  if (still_ns >= kReportNs && std::exchange(reported_after_, passed) != passed)
+  // Replays report no number, and calls may be enqueued or captured long before they run.
+  const std::uint64_t latest = load_acquire(&reports_.load()->progress().passed) + board().last(rank_);
+  if (still_ns >= kReportNs && std::exchange(reported_after_, latest) != latest)
     control_.notifications.report_calls(NotificationKind::call);
   return failure().ok();
 }

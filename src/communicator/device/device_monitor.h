@@ -70,7 +70,7 @@ class DeviceMonitor {
   // Latest call of this rank that failure() has seen, since when, and the last call of which it has logged late ranks.
   std::atomic<std::uint64_t> seen_call_{0}, late_call_{0};
   std::atomic<std::int64_t> seen_ns_{0};
-  std::uint64_t reported_after_ = ~0ULL;    // Last call that had passed when calls were reported to other hosts.
+  std::uint64_t reported_after_ = ~0ULL;    // See poll(): the calls when they were last reported to other hosts.
   std::atomic<bool> messages_ = false;      // The latest calls are messages.
   std::atomic<std::uint32_t> expected_{0};  // Latest call that the proxy expects.
 };
