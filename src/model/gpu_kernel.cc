@@ -6,7 +6,7 @@ namespace tutti {
 namespace {
 
 constexpr std::string_view kEstimate = "estimate", kMeasured = "H200: perf/results/H200.md",
-                           kCounted = "instructions counted on the PTX machine: perf/results/COUNTS.md";
+                           kCounted = "estimate from perf/results/COUNTS.md";
 
 // Indices into kConstants.
 enum Constant : std::size_t {
@@ -14,7 +14,6 @@ enum Constant : std::size_t {
   kHostWords,
   kLaneEnds,
   kCall,
-  kNumber,
   kLoad,
   kFence,
   kCounter,
@@ -34,13 +33,12 @@ constexpr std::array<GpuConstant, kConstantCount> kConstants = {{
     {"read of words in host memory", 1.3, "us", kMeasured},
     {"load and store of the ends of lanes", 0.8, "us", kMeasured},
     {"instructions that begin and end a call", 3.1, "us", kMeasured},
-    {"number of the call, stored in host memory", 0.6, "us", kMeasured},
     {"64 KiB loaded by a thread block", 0.6, "us", kEstimate},
     {"system fence", 1.0, "us", "github.com/meta-pytorch/torchcomms/pull/3325, GB200: 0.7 to 1"},
     {"counter of a message, stored or polled", 0.2, "us", kEstimate},
     {"barriers and first load of a message", 1.2, "us", kEstimate},
     {"instructions of a step", 2.5, "us", kMeasured},
-    {"share of both in the kernel of LL", 0.45, "", kCounted},
+    {"instructions of the LL kernel, relative", 0.45, "", kCounted},
     {"message of LL, sent or received", 0.1, "us", kMeasured},
     {"exchange of addresses", 1.3, "us", kMeasured},
     {"announcement of accesses in host memory", 2.1, "us", kMeasured},
@@ -57,11 +55,11 @@ constexpr double kStepUs = (at(kLoad) + at(kFence) + at(kReceive)) / 2;
 constexpr double kCopyRate = kLoadedBytes / at(kLoad) * 1e-3;
 
 constexpr GpuKernel kGpuKernel = {
-    .start_us = at(kKernel) + at(kLaneEnds) + at(kCall) + at(kNumber),
+    .start_us = at(kKernel) + at(kLaneEnds) + at(kCall),
     .mapped_us = at(kHostWords) + at(kLoad) + at(kAddresses) + at(kAccess) + at(kLeave) - at(kLaneEnds),
     .step_us = kStepUs,
     .instructions_us = at(kInstructions),
-    .ll_start_us = at(kKernel) + at(kLaneEnds) + at(kLlShare) * at(kCall) + at(kNumber),
+    .ll_start_us = at(kKernel) + at(kLaneEnds) + at(kLlShare) * at(kCall),
     .ll_instructions_us = at(kLlShare) * at(kInstructions),
     .simple_message_us = at(kCounter),
     .ll_message_us = at(kLlMessage),

@@ -27,7 +27,7 @@ struct GpuKernel {
   double mapped_us = 0;        // Added in calls that access peers' memory.
   double step_us = 0;          // Time of a thread block per step of Simple, in addition to its bytes.
   double instructions_us = 0;  // Instructions of a step: once per hop, and of LL and LL128 for the first step.
-  // The same of LL, in its own kernel. No GPU has measured them.
+  // start_us and instructions_us of LL in its own kernel, which up to 8 ranks of a host use. No GPU has measured them.
   double ll_start_us = 0, ll_instructions_us = 0;
   // Time of a thread block per message that it sends or receives, in addition.
   double simple_message_us = 0, ll_message_us = 0;
