@@ -157,7 +157,7 @@ def parse_options():
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each test: 3")
     parser.add_argument("--limit", type=int, default=120, help="time limit of a test in seconds: 120")
     parser.add_argument("--tests", default="*", help="pattern of tests: *; tests: " + names)
-    parser.add_argument("--mutants", default="run_plan#*", help="pattern of mutants: run_plan#*")
+    parser.add_argument("--mutants", default="run_plan#*,run_ll#*", help="patterns of mutants: run_plan#*,run_ll#*")
     parser.add_argument("--places", default="*", help="pattern of source positions, innermost first: *")
     parser.add_argument("--every", type=int, default=1, help="only every n-th of the mutants that execute: 1")
     parser.add_argument("--min-found", type=int, default=90, help="percentage to find of the mutants that matter: 90")
@@ -171,7 +171,7 @@ def parse_options():
 def main():
     options = parse_options()
     listed = list_mutants(options, options.chosen_tests)
-    mutants = [mutant for mutant in listed if fnmatch.fnmatch(mutant.name, options.mutants) and
+    mutants = [mutant for mutant in listed if any(fnmatch.fnmatch(mutant.name, pattern) for pattern in options.mutants.split(",")) and
                fnmatch.fnmatch(mutant.place, options.places)]
     executed = [mutant for mutant in mutants if mutant.tests][::options.every]
     rows = explanations()
