@@ -1,6 +1,6 @@
-// Macros for functions compiled for host and device: TUTTI_HOST_ONLY contains statements that kernels leave out, and
-// TUTTI_ROLLED precedes loops that device code must not unroll, and TUTTI_UNROLLED those whose arrays stay in
-// registers. Unrolling costs compile time and instruction cache.
+// Macros for functions compiled for host and device. TUTTI_HOST_ONLY contains statements that kernels leave out.
+// TUTTI_ROLLED precedes loops that device code must not unroll, since that costs compile time and instruction cache.
+// TUTTI_UNROLLED precedes loops over arrays that must stay in registers.
 #pragma once
 
 #ifdef __CUDACC__

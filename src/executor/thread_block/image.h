@@ -23,7 +23,7 @@ struct ChannelLayout {
   explicit ChannelLayout(const Image& image);
 };
 
-// The same for LlCall, from the size of the image and the number of lane ends.
+// Offsets in a thread block's memory for LlCall, which knows them before it has the image.
 struct LlLayout {
   static constexpr std::uint32_t kEndBytes = 16;
   std::uint32_t states, ends, begins;
@@ -59,7 +59,8 @@ struct Image {
   std::uint32_t by_switches = 0;       // 1: accesses memory of all ranks at its multicast address.
   // In a thread block's copy: nonzero if switches cannot access the buffers of this call.
   std::uint32_t uneven = 0;
-  // Whether LlCall can run the image. kLlJoins: a lane may have messages of consecutive steps.
+  // Whether LlCall can run the image. kLlJoins: several steps use one lane. They may follow each other directly, since
+  // those between them may have no elements.
   enum Ll : std::uint32_t { kNotLl, kLl, kLlJoins };
   Ll ll = kNotLl;
   std::uint32_t reserved[2] = {};

@@ -4,7 +4,7 @@
 // and its peers need not do as it does. Host and device compile this source.
 //
 // Threads fold words in registers as they arrive: a thread polls for word w of all messages of the step, folds, stores
-// and sends it. A step therefore needs one barrier.
+// and sends it. A step therefore needs one barrier, or two if its lanes may be those of the next step.
 #pragma once
 
 #include "src/executor/thread_block/backend.h"
@@ -55,7 +55,7 @@ class LlCall {
     return Progress::done;
   }
 
-  // The same as those of Channel.
+  // These correspond to those of Channel.
   TUTTI_HOST_DEVICE const Blocked& blocked() const { return blocked_; }
   TUTTI_HOST_DEVICE const Cursor& cursor() const { return cursor_; }
   TUTTI_HOST_DEVICE Progress own() const { return own_; }
@@ -149,8 +149,8 @@ class LlCall {
 
   // ---- Lanes ----
 
-  // Returns whether a message may be sent if the receiver has taken `taken`. It may have taken this message, of which
-  // another thread has sent words.
+  // Returns whether a message may be sent if the receiver has taken `taken`. These may include this message, if this
+  // thread has none of its words.
   TUTTI_HOST_DEVICE static bool has_room(const LaneState& lane, std::uint64_t taken) {
     return lane.next < taken + (std::uint64_t{1} << lane.view.slot_shift);
   }
@@ -223,6 +223,7 @@ class LlCall {
     const bool sends = step.receives == 0;
     const std::uint32_t count = sends ? step.sends : step.receives;
     const MessagePart own = divide_among(thread_block_, count);
+    if (own.threads.index >= ll_words_for(piece.bytes)) return Progress::done;
     TUTTI_ROLLED
     for (std::uint32_t k = own.first; k < count; k += own.step) {
       const StraightLane& lane = lanes_of(step)[k];

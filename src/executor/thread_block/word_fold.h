@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-// Maximum operands of a fold of words: ranks of a host.
+// Maximum operands of a fold that LlCall runs.
 inline constexpr std::uint32_t kMaxLlInputs = 8;
 
 // One word of each operand of a fold.
