@@ -131,7 +131,7 @@ typedef struct {
   const tutti_tuning_options* tuning; /* Overrides of autotuning. Null: environment variables, or the tuner's choice. */
   const char* wait; /* Waits for peers in host memory: "auto" (spin or yield briefly, then sleep), "spin" or "sleep".
                        Only at creation. Ranks may differ. Null: TUTTI_WAIT, or auto. */
-  uint32_t traffic_class; /* RDMA traffic class, up to 255. Only at creation; splits keep it. 0: TUTTI_IB_TC, or 0. */
+  uint64_t traffic_class; /* RDMA traffic class, up to 255. Only at creation; splits keep it. 0: TUTTI_IB_TC, or 0. */
 } tutti_comm_options;
 
 #define TUTTI_COMM_OPTIONS_DEFAULT \

@@ -78,7 +78,7 @@ class CommOptions(ctypes.Structure):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("timeout_ms", c_int64), ("init_timeout_ms", c_int64),
                 ("memory", c_char_p), ("compression", c_char_p), ("max_relative_error", c_double),
                 ("compression_rounding", c_char_p), ("compression_seed", c_uint64), ("tuning", POINTER(TuningOptions)),
-                ("wait", c_char_p), ("traffic_class", c_uint32)]
+                ("wait", c_char_p), ("traffic_class", c_uint64)]
 
 
 class CompressionStatisticsStruct(ctypes.Structure):

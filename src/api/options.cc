@@ -104,7 +104,7 @@ Status set_wait(const char* given, CommunicatorOptions& merged) {
   return {};
 }
 
-Status set_traffic_class(std::uint32_t given, CommunicatorOptions& merged) {
+Status set_traffic_class(std::uint64_t given, CommunicatorOptions& merged) {
   constexpr std::uint32_t kMax = 255;
   if (given > kMax)
     return invalid_argument("options.traffic_class is " + std::to_string(given) +

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "src/nccl/banner.h"
 #include "src/nccl/config_field.h"
 #include "src/nccl/environment.h"
 
@@ -26,7 +27,7 @@ constexpr Field kFields[] = {
     {{"minCTAs", &ncclConfig_t::minCTAs, 1, kNoMaximum}, 21700, kUndefined},
     {{"maxCTAs", &ncclConfig_t::maxCTAs, 1, kNoMaximum}, 21700, kUndefined},
     {{"splitShare", &ncclConfig_t::splitShare, 0, 1}, 21700, 0},
-    {{"trafficClass", &ncclConfig_t::trafficClass, -1, 255}, 22500, kUndefined},
+    {{"trafficClass", &ncclConfig_t::trafficClass, -1, kNoMaximum}, 22500, kUndefined},
     {{"collnetEnable", &ncclConfig_t::collnetEnable, 0, 1}, 22700, 0},
     {{"CTAPolicy", &ncclConfig_t::CTAPolicy, 0, 3}, 22700, 0},  // Bits: efficiency, zero.
     {{"shrinkShare", &ncclConfig_t::shrinkShare, 0, 1}, 22700, 0},
@@ -74,9 +75,12 @@ Outcome choose_net(const char* requested, Settings& settings) {
   return check_net(forced == nullptr ? "config.netName" : "NCCL_NET", settings.tuning.transport);
 }
 
-// As in NCCL, the environment overrides the config, and -1 means no class.
+// The environment overrides the config, and -1 means no class, as in NCCL.
 void choose_traffic_class(int requested, Settings& settings) {
-  if (requested > 0 && !traffic_class_is_set()) settings.traffic_class = static_cast<std::uint32_t>(requested);
+  constexpr int kMax = 255;
+  if (requested > kMax) log_warning("config.trafficClass " + std::to_string(requested) + " is ignored: pass -1 to 255");
+  const bool given = requested > 0 && requested <= kMax;
+  if (given && !traffic_class_is_set()) settings.traffic_class = static_cast<std::uint32_t>(requested);
 }
 
 ncclConfig_t defaults() {

@@ -40,7 +40,8 @@ bool rdma_is_disabled() {
 bool traffic_class_is_set() {
   const std::string own = variable("TUTTI_IB_TC");
   const std::string value = own.empty() ? variable("NCCL_IB_TC") : own;
-  return !value.empty() && value != "-1";
+  std::uint8_t parsed = 0;
+  return read_number(value, parsed);
 }
 
 // Communicators are not created if one of the variables is invalid.
