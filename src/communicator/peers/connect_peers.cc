@@ -77,13 +77,12 @@ Status PeerSet::await_all(const std::vector<Communicator*>& members) {
   return gather(members, std::vector<std::vector<std::uint64_t>>(members.size(), {0})).status();
 }
 
-PeerSet::PeerInfo PeerSet::describe_self(std::uint32_t min_channels) {
+PeerSet::PeerInfo PeerSet::describe_self(bool wants_large_lanes) {
   PeerInfo info;
   info.process = number_of_process();
   info.memory = RankDeviceMemory::publish(shared_own_memory());
   info.device = own_memory().device().traits().identity;
-  const bool enough = min_channels <= kMaxFurtherChannels;
-  if (enough && RankDeviceMemory::has_large_lanes(info.device)) info.lanes = LaneLimit::small;
+  if (!wants_large_lanes && RankDeviceMemory::has_large_lanes(info.device)) info.lanes = LaneLimit::small;
   info.thread_blocks = own_memory().device().traits().thread_blocks;
   info.sharing = own_memory().device().traits().sharing;
   info.multicast = config().nvls && own_memory().device().traits().multicast ? 1 : 0;
@@ -92,17 +91,18 @@ PeerSet::PeerInfo PeerSet::describe_self(std::uint32_t min_channels) {
 
 // All ranks get the same results, but `members` may be only some of the ranks.
 Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all) {
+  const LanePeers peers = peers_in(set.front().hosts_, set.front().rails_);
+  const std::uint32_t few = budget_for(peers, mapped_page_bytes(), LaneLimit::small).channels;
   std::vector<PeerInfos> own;
-  for (PeerSet& each : set) {
-    own.push_back({each.describe_self(members.front()->options().min_channels)});
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    own.push_back({set[i].describe_self(members[i]->options().min_channels > few)});
     own.back()[0].driver = set.front().self_;
   }
   all = TUTTI_TRY(gather(members, own));
   const PeerInfos& infos = all.front();
   const bool further =
       std::any_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.lanes == LaneLimit::small; });
-  const LaneBudget budget = budget_for(peers_in(set.front().hosts_, set.front().rails_), mapped_page_bytes(),
-                                       further ? LaneLimit::small : LaneLimit::large);
+  const LaneBudget budget = budget_for(peers, mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
   const bool one_host = members.front()->on_one_host();
   std::set<DeviceIdentity> devices;
   for (const PeerInfo& info : infos)

@@ -29,10 +29,9 @@ static_assert(1U << slot_shift_of(kLaneSlotsInHost) == kDeviceLaneSlots);
 inline constexpr std::uint32_t kMaxLaneTags = 2;
 
 // Memory for lanes to a rank from all peers of its host. A further communicator of a process on a device, in addition
-// to one with large lanes, has small ones unless its min_channels exceeds kMaxFurtherChannels. Lanes in host memory are
-// small and have at most kMaxSlowChannels channels.
+// to one with large lanes, has small ones unless its min_channels exceeds their channels on all ranks. Lanes in host
+// memory are small and have at most kMaxSlowChannels channels.
 enum class LaneLimit : std::uint32_t { large, small, in_host_memory };
-inline constexpr std::uint32_t kMaxFurtherChannels = 8;
 inline constexpr std::size_t kLargeLaneBytes = 128 << 20;
 inline constexpr std::size_t kSmallLaneBytes = 48 << 20;
 inline constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};  // In further communicators.

@@ -122,7 +122,7 @@ class PeerSet {
   static Status bind_multicast(const std::vector<Communicator*>& members, Set& set);
 
   // Returns the information about this rank for its peers.
-  PeerInfo describe_self(std::uint32_t min_channels);
+  PeerInfo describe_self(bool wants_large_lanes);
   void find_other_processes(const PeerInfos& infos);
   Status pass_file(Communicator& control, const File& file);
   Status take_files(Communicator& control, const PeerInfos& infos, Rank first, Rank end);

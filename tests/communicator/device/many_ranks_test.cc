@@ -193,6 +193,7 @@ TEST(ManyRanks, ComputeCorrectResults_InSeveralProcesses) {
 // Returns "right", or an error unless only the first of several communicators has large lanes.
 std::string make_further_communicators(DeviceRanks& own, Rank first) {
   const Communicator& whole = own[0];
+  std::uint32_t few = 0;
   if (own.backend(0).device_bytes() <= kSmallLaneBytes) return "the first communicator has small lanes";
   for (int turn = 0; turn < 2; ++turn) {
     auto part = own[0].split(0, 0, whole.options());
@@ -201,16 +202,18 @@ std::string make_further_communicators(DeviceRanks& own, Rank first) {
     if (backend.device_bytes() > kSmallLaneBytes + backend.peers().lanes().ring.bytes() + 4 * kMiB)
       return "a further communicator has large lanes";
     if (backend.peers().lanes().channels >= own.backend(0).peers().lanes().channels) return "it has as many channels";
+    few = backend.peers().lanes().channels;
   }
   CommunicatorOptions options = whole.options();
-  for (const std::uint32_t min_channels : {8U, 9U}) {
+  for (const std::uint32_t min_channels : {few, few + 1}) {
     options.min_channels = min_channels;
     auto part = own[0].split(0, 0, options);
     if (!part.ok()) return std::move(part).status().message();
     const LaneBudget& lanes = part.value()->on_device()->peers().lanes();
     const LaneBudget& first_lanes = own.backend(0).peers().lanes();
     const bool as_many = lanes.channels == first_lanes.channels && lanes.ring.channels == first_lanes.ring.channels;
-    if (as_many != (min_channels > 8)) return "at least " + std::to_string(min_channels) + " channels have wrong lanes";
+    if (as_many != (min_channels > few))
+      return "at least " + std::to_string(min_channels) + " channels have wrong lanes";
   }
   return run_long_and_short(own, first, 8);
 }
