@@ -51,8 +51,8 @@ class BinomialTree : public Entry<Algorithm> {
  private:
   static bool gathers(const Problem& problem) { return problem.collective == Collective::gather; }
 
-  // Exchanges the blocks of a subtree of `distance` ranks, if this rank is its root or the parent of that. `own`: where
-  // this rank has blocks.
+  // Exchanges the blocks of a subtree of `distance` ranks, if this rank is its root or the parent of that root. `own`:
+  // where this rank has blocks.
   static void exchange(const Problem& problem, Rank distance, Space own, Steps& steps) {
     const Rank n = problem.ranks, self = steps.self();
     const Rank index = (self + n - problem.root) % n;  // Relative to the root.

@@ -9,7 +9,7 @@
 //                   writer, which suits host caches. In place, only rank r accesses unit r between entry and exit.
 //
 // switch_mapped accesses the memory of all ranks at once: switches add what they read, and multicast what is stored
-// (NCCL: NVLS with registered buffers). Without switches it costs as much as the above, which its cost law states. With
+// (NCCL: NVLS with registered buffers). Its cost law is that of the algorithm without switches. With
 // switches, a rank's own part passes its port, too:
 //   all-gather      S/n beta sent, S beta received
 //   reduce-scatter  S beta sent, S/n beta received

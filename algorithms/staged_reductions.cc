@@ -8,7 +8,7 @@
 //   all-reduce      2(n-1)/n S beta, and two copies of (n-1)/n S. Each sum is stored to the scratch of all peers.
 //
 // switch_staged accesses the scratch of all ranks at once: switches add what they read, and multicast what is stored
-// (NCCL: NVLS). Without switches it costs as much as the above, which its cost law states. With switches:
+// (NCCL: NVLS). Its cost law is that of the algorithm without switches. With switches:
 //   reduce-scatter  S beta sent, since a rank's own part passes its port, too; S/n beta received; a copy of S
 //   all-reduce      (1 + 1/n) S beta in each direction, and two copies of S
 //

@@ -6,6 +6,7 @@
 #include "src/base/nearest_name.h"
 
 namespace tutti {
+
 std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known) {
   constexpr std::string_view kPrefix = "TUTTI_";  // Not compared: it would make short names look alike.
   std::vector<std::string_view> names;

@@ -36,8 +36,8 @@ class Backend {
   // Ends this rank's calls and saves the results of autotuning. Afterwards no call may follow. Waits for no peer,
   // except for those that calls in progress wait for.
   virtual Status finish() = 0;
-  // Called once before the destructor, which must not be called if this returns false: calls, or threads of the parent
-  // of a fork(), may still use the backend.
+  // Called once before the destructor of a device's backend, which must not be called if this returns false: calls, or
+  // threads of the parent of a fork(), may still use the backend.
   virtual bool close() { return true; }
 
   // Collective: gives `child`, which was made of this backend's communicator, a backend for the same memory. Null: the
