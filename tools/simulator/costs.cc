@@ -42,6 +42,7 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"multicast_falls", &costs.multicast_falls},
                              {"multicast_base_us", &costs.multicast_base_us},
                              {"multicast_us", &costs.multicast_us},
+                             {"signal_us", &costs.signal_us},
                              {"unsettled_us", &costs.unsettled_us},
                              {"settle_us", &costs.settle_us},
                              {"shortest_slice_bytes", &costs.shortest_slice_bytes}};

@@ -45,6 +45,7 @@ struct Costs : tutti::Costs {
   // switches support neither.
   double multicast = 0;
   double multicast_falls = 0;
+  double signal_us = 0;  // A flag arrives this much later than a message of LL, whose kernel needs fewer instructions.
   double multicast_base_us = 0;  // Start time of calls by switches; replaces base_us.
   double multicast_us = 0;       // Time of a channel per chunk of each rank that folds, in addition to its bytes.
   // Links within a host are slower at the begin of a call. After t of link time, the loss is

@@ -93,6 +93,7 @@ Costs with_kernels_of_tutti(Costs costs) {
   costs.message_us.fill(kernel.ll_message_us);
   costs.message_us[kSimple] = kernel.simple_message_us;
   costs.awaits_stores = costs.joins_copies = true;
+  costs.signal_us = kernel.instructions_us - kernel.ll_instructions_us;
   costs.mapped_share = kernel.mapped_share;
   costs.max_channels = kThreadBlocks;
   costs.slices = {1, 1, 1};

@@ -119,7 +119,8 @@ class SimulatedLanes {
   void arrive(std::uint32_t message);
   void wake_reader(Lane& lane, std::uint32_t message);
   double signal_us(const Lane& lane) const {
-    return lane.latency_us + request_.costs.hop_us[lane.links_class][static_cast<std::size_t>(Protocol::ll)];
+    const Costs& costs = request_.costs;
+    return lane.latency_us + costs.hop_us[lane.links_class][static_cast<std::size_t>(Protocol::ll)] + costs.signal_us;
   }
   LinkKind narrowest(const Lane& lane) const;
 
