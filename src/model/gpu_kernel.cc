@@ -38,7 +38,7 @@ constexpr std::array<GpuConstant, kConstantCount> kConstants = {{
     {"counter of a message, stored or polled", 0.2, "us", kEstimate},
     {"barriers and first load of a message", 1.2, "us", kEstimate},
     {"instructions of a step", 2.5, "us", kMeasured},
-    {"instructions of the LL kernel, relative", 0.45, "", kCounted},
+    {"instructions of the LL kernel, relative", 0.45, "times", kCounted},
     {"message of LL, sent or received", 0.1, "us", kMeasured},
     {"exchange of addresses", 1.3, "us", kMeasured},
     {"announcement of accesses in host memory", 2.1, "us", kMeasured},
