@@ -75,11 +75,12 @@ def described(entry):
     for run in re.split(r"((?:^ {2,}\S.*\n?)+)", entry.comment, flags=re.M):
         if run.strip():
             parts.append("```text\n" + run.rstrip("\n") + "\n```" if run.startswith("  ") else paragraphs(run.strip("\n")))
-    return "\n\n".join(parts)
+    return re.sub(r"\n{3,}", "\n\n", "\n\n".join(parts))
 
 
 def algorithms():
-    parts, entries = [], source.algorithms()
+    """Algorithms of several collectives that share a file are described once."""
+    parts, entries, headings = [], source.algorithms(), {}
     for collective in dict.fromkeys(entry.collective for entry in entries):
         mine = [entry for entry in entries if entry.collective == collective]
         parts.append(f"## {collective}\n\n| algorithm | summary |\n|---|---|")
@@ -87,7 +88,11 @@ def algorithms():
         for comment in dict.fromkeys(entry.comment for entry in mine):
             those = [entry for entry in mine if entry.comment == comment]
             names = ", ".join(f"`{entry.name}`" for entry in those)
-            parts.append(f"\n### {collective}: {names}\n\n{described(those[0])}")
+            heading = f"{collective}: {names}"
+            first = headings.setdefault(comment, heading)
+            anchor = re.sub(r"[^\w -]", "", first).replace(" ", "-")
+            text = described(those[0]) if first == heading else f"See [{first}](#{anchor})."
+            parts.append(f"\n### {heading}\n\n{text}")
         parts.append("")
     return "\n".join(parts)
 
