@@ -26,7 +26,7 @@ Blocks read_blocks(const std::string& path, const std::string& device, std::size
     std::getline(words, kernel, '\t');
     std::getline(words, on, '\t');
     std::getline(words, count, '\t');
-    if (on != device || (skipped > 0 && skipped-- > 0) || kernel.find("run_plan") == std::string::npos) continue;
+    if (on != device || (skipped > 0 && skipped-- > 0) || kernel.find("::run_") == std::string::npos) continue;
     const int each = std::stoi(count);
     blocks.min = blocks.max == 0 ? each : std::min(blocks.min, each);
     blocks.max = std::max(blocks.max, each);
