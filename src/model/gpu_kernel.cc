@@ -5,7 +5,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view kEstimate = "estimate", kMeasured = "H200: perf/results/H200.md",
+constexpr std::string_view kEstimate = "estimate", kMeasured = "derived from one H200: perf/results/H200.md",
                            kCounted = "estimate from perf/results/COUNTS.md";
 
 // Indices into kConstants.

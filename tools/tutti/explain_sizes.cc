@@ -111,8 +111,8 @@ void print_row(const Problem& problem, const ExplainedSize& row, bool compares) 
 
 void print_text(const SizesRequest& request, const ExplainedSizes& sizes) {
   const Problem& problem = request.query.problem;
-  std::printf("%s on %s, %s buffers, calls in a graph\n", describe(problem).c_str(), request.topology.c_str(),
-              request.query.mapped ? "mapped" : "private");
+  std::printf("%s on %s, %s buffers, calls in a graph\n%s\n", describe(problem).c_str(), request.topology.c_str(),
+              request.query.mapped ? "mapped" : "private", kNotMeasured);
   if (!request.environment.empty()) std::printf("%s\n", request.environment.c_str());
   const ExplainedSize& first = sizes.rows.front();
   if (first.whole_bytes > first.block_bytes)
@@ -127,11 +127,12 @@ void print_text(const SizesRequest& request, const ExplainedSizes& sizes) {
   for (const std::string& note : sizes.notes) std::printf("%s", wrapped(note, 0, 0).c_str());
   for (std::size_t i = 0; i < sizes.sources.size(); ++i)
     std::printf("[%zu] %s\n", i + 1, std::string(sizes.sources[i]).c_str());
-  std::printf("\nTutti's times rest on these constants, and on the links of docs/design/simulator.md:\n");
+  std::printf(
+      "\nTutti's times rest on these constants (docs/design/gpu-data-path.md), and on the links of "
+      "docs/design/simulator.md:\n");
   for (const GpuConstant& each : gpu_constants())
     std::printf("  %-42s %6g %-5s %s\n", std::string(each.name).c_str(), each.value, std::string(each.unit).c_str(),
                 std::string(each.source).c_str());
-  std::printf("%s\n", kNotMeasured);
 }
 
 std::string quoted(std::string_view text) { return json_quoted(std::string(text)); }
