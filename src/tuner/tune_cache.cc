@@ -154,8 +154,12 @@ std::string format(const TuneCache& cache) {
 Result<TuneCache> parse_tune_cache(std::string_view text) {
   TuneCache cache;
   if (text.empty()) return cache;
-  if (text.substr(0, text.find('\n')) != kFirstLine)
-    return invalid_usage("line 1 is not \"" + std::string(kFirstLine) + "\"");
+  if (const std::string_view first = text.substr(0, text.find('\n')); first != kFirstLine) {
+    const std::string wanted = "line 1 is not \"" + std::string(kFirstLine) + "\"";
+    return invalid_usage(first.starts_with("tutti-tune ")
+                             ? wanted + ": another version wrote the file; delete it to tune again"
+                             : wanted);
+  }
   for (std::size_t line_number = 1; !text.empty(); ++line_number) {
     const std::size_t end = text.find('\n');
     if (end == std::string_view::npos) return invalid_usage("line " + std::to_string(line_number) + " is truncated");
