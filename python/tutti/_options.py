@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import operator
 from typing import Any, Mapping, TypedDict
 
 from ._api import CommOptions, TuningOptions
@@ -12,7 +13,7 @@ from ._errors import InvalidArgument
 _TUNING = ("algorithm", "protocol", "transport", "channels", "min_channels", "max_channels")  # Fields of tutti_tuning_options.
 _TIMES = {"timeout": "timeout_ms", "init_timeout": "init_timeout_ms"}
 _LONGEST_MS = 1 << 40  # 34 years.
-_NUMBERS = ("max_relative_error", "compression_seed", "channels", "min_channels", "max_channels", "traffic_class")
+_INTEGER_BITS = {"compression_seed": 64, "channels": 32, "min_channels": 32, "max_channels": 32, "traffic_class": 64}
 
 
 class Options(TypedDict, total=False):
@@ -54,7 +55,14 @@ def limit_ms(timeout: Any) -> int:
 
 
 def _set(struct: ctypes.Structure, name: str, value: Any) -> None:
-    if name in _NUMBERS:
+    if name in _INTEGER_BITS:
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise InvalidArgument(f"{name} is {value!r}; it must be an integer")
+        number = operator.index(value)
+        if not 0 <= number < 1 << _INTEGER_BITS[name]:
+            raise InvalidArgument(f"{name} is {number}; it must be 0 or more, and fit in {_INTEGER_BITS[name]} bits")
+        setattr(struct, name, number)
+    elif name == "max_relative_error":
         try:
             setattr(struct, name, value)
         except TypeError:

@@ -189,7 +189,12 @@ class Errors(unittest.TestCase):
                                ({"timeout": "1"}, "timeout is '1'"), ({"timeout": math.nan}, "timeout is nan"),
                                ({"timeuot": 1}, "option 'timeuot' is unknown; options are name, "),
                                ({"name": 3}, "name is 3; it must be a string"),
-                               ({"channels": "x"}, "channels is 'x'; it must be a number"),
+                               ({"channels": "x"}, "channels is 'x'; it must be an integer"),
+                               ({"channels": True}, "channels is True; it must be an integer"),
+                               ({"min_channels": 1 << 32}, "min_channels is 4294967296; it must be 0 or more, and fit in 32 bits"),
+                               ({"traffic_class": -1}, "traffic_class is -1; it must be 0 or more"),
+                               ({"traffic_class": 1 << 64}, "it must be 0 or more, and fit in 64 bits"),
+                               ({"max_relative_error": "x"}, "max_relative_error is 'x'; it must be a number"),
                                ({"compression": "int7"}, "int7"), ({"algorithm": "rnig"}, "rnig")):
             with self.assertRaisesRegex(tutti.InvalidArgument, words):
                 tutti.Communicator(**options)
