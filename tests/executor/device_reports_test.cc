@@ -61,6 +61,43 @@ TEST_P(DeviceReportTest, NamesRankThatDidNotFreeSlots) {
   EXPECT_EQ(calls_->report(0).sends, 1U);
 }
 
+// The kernel of LL messages writes reports, too.
+TEST_P(DeviceReportTest, NamesRanksInCallsOfLlMessages) {
+  TestCall test_call = test_call_of(2);
+  test_call.operations = 1;
+  test_call.protocol = Protocol::ll;
+  test_call.straight = true;
+  test_call.forms = Forms::one_way;
+  calls_->prepare(of_ranks(3), "one_shot", test_call);
+  ASSERT_EQ(calls_->call(0).call.ll, 1U);
+  give_up(calls_->call(1));
+  give_up(calls_->call(0));
+  expect_timeout(2, calls_->report(0));
+  EXPECT_EQ(calls_->report(0).sends, 0U);
+  for (int i = 0; i < 20; ++i) {  // Other threads wait for a missing rank at the same time.
+    calls_->prepare(of_ranks(3, Collective::all_gather), "direct", test_call);
+    const Rank rank = 1 + static_cast<Rank>(i % 2);
+    BatchCall other = calls_->call(rank);
+    other.call.signature = {77};
+    give_up(other);
+    BatchCall call = calls_->call(0);
+    call.watch.timeout_ns = kSoon;
+    ASSERT_TRUE(calls_->launch({call}, a_).ok());
+    ASSERT_TRUE(comes_true([&] { return load_acquire(&calls_->report(0).written) == 1; }));
+    EXPECT_EQ(calls_->report(0).mismatch, 1U);
+    EXPECT_EQ(calls_->report(0).peer, rank);
+    EXPECT_EQ(calls_->report(0).signature, 1U);
+    expect_done(a_);
+  }
+  test_call.loop.chunks = 8;  // Twice as many as there are slots.
+  test_call.granule = 1;
+  calls_->prepare(of_ranks(2, Collective::broadcast), "chain", test_call);
+  ASSERT_EQ(calls_->call(0).call.ll, 1U);
+  give_up(calls_->call(0));
+  expect_timeout(1, calls_->report(0));
+  EXPECT_EQ(calls_->report(0).sends, 1U);
+}
+
 // The peer has completed the first channel, so the report must name the second one.
 TEST_P(DeviceReportTest, NamesChannelThatWaits) {
   prepare("one_shot");
