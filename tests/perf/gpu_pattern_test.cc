@@ -25,13 +25,16 @@ class GpuPatternTest : public testing::Test {
     }();
     return stream;
   }
-  void put(const std::vector<char>& bytes) {
-    check(cudaMemcpy(memory_, bytes.data(), bytes.size(), cudaMemcpyDefault), "cudaMemcpy");
-  }
+  // In the stream of the kernels: cudaMemcpy() may return before pageable memory has arrived on the device.
+  void put(const std::vector<char>& bytes) { copy(memory_, bytes.data(), bytes.size()); }
   std::vector<char> taken(std::size_t bytes) {
-    std::vector<char> copy(bytes);
-    check(cudaMemcpy(copy.data(), memory_, bytes, cudaMemcpyDefault), "cudaMemcpy");
-    return copy;
+    std::vector<char> taken(bytes);
+    copy(taken.data(), memory_, bytes);
+    return taken;
+  }
+  static void copy(void* to, const void* from, std::size_t bytes) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream()), "cudaMemcpyAsync");
+    check(cudaStreamSynchronize(stream()), "cudaStreamSynchronize");
   }
 
   static constexpr std::size_t kMax = kCount * sizeof(Wide) * kThird.ranks;
