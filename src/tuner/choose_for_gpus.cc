@@ -263,7 +263,9 @@ Choice choose_for_gpus(const Query& query) {
   const std::uint64_t max_channels = std::min(query.thread_blocks, max_channels_of(query, choice));
   choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, max_channels));
   limit_channels(query, choice);
-  choice.loop.skew = 1;
+  // LlCall runs the stages of a chunk one after the other. On an H200, run_plan took three times as long for two chunks
+  // of LL that overlapped.
+  choice.loop.skew = choice.protocol == Protocol::ll ? 0 : 1;
   choice.loop.order = StageOrder::earliest_first;
   if (!choice.staged) return choice;
   // With few positions, stages must drain before they fill.

@@ -129,7 +129,8 @@ Result<PlannedCall> CallPlanner::plan(const Call& call, const ChosenCall& chosen
   const bool apart = has_residual && input_blocks(problem, rank_) != output_blocks(problem, rank_);
   const bool copies_input = in_place && (apart || !algorithm->supports(problem));
   if (copies_input) problem.in_place = false;
-  const bool pipelined = choice.staged || message_bytes(chosen.query, choice.compression) > choice.chunk_bytes;
+  const bool several = choice.staged || message_bytes(chosen.query, choice.compression) > choice.chunk_bytes;
+  const bool pipelined = several && choice.loop.skew > 0;
   return PlannedCall{.key = {problem, algorithm, choice.protocol, pipelined, choice.compression, choice.by_switches},
                      .in_place = in_place,
                      .copies_input = copies_input,
