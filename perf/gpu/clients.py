@@ -5,8 +5,10 @@ import shutil
 import subprocess
 import sys
 
+import mps
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Load all kernels at start: loading a kernel waits for the GPU, and so deadlocks while ranks wait for each other there.
+# Load all kernels at start: in a process with several ranks, loading a kernel may wait for ranks that wait for each other.
 LOADED = {"CUDA_MODULE_LOADING": "EAGER"}
 
 
@@ -56,14 +58,17 @@ def one_rank(run, found, ours):
 def ddp_steps(run, found, ours):
     """Measures the same training steps with 1, 2 and 4 ranks that share the GPU. Stops at a failure, since hangs take long."""
     alone = "steps of 1 rank"
-    for kind, counts, options in (("DDP", (1, 2, 4), []), ("FSDP", (2, 4), ["--fsdp"])):
-        for ranks in counts:
-            name = alone if ranks == 1 else f"{kind} steps of {ranks} ranks"
-            command = ["python3", os.path.join(HERE, "ddp_step.py"), "--ranks", str(ranks), *options, "--out"]
-            if not keep(run, found, name, command, environment={**preloaded(ours), **LOADED}):
-                break
-            if alone in found:
-                compare_losses(run, name, found[alone]["losses"], found[name]["losses"])
+    with mps.running(run) as environment:
+        if environment is None:
+            return run.skip("DDP and FSDP steps", f"{mps.CONTROL} is not installed or does not start")
+        for kind, counts, options in (("DDP", (1, 2, 4), []), ("FSDP", (2, 4), ["--fsdp"])):
+            for ranks in counts:
+                name = alone if ranks == 1 else f"{kind} steps of {ranks} ranks"
+                command = ["python3", os.path.join(HERE, "ddp_step.py"), "--ranks", str(ranks), *options, "--out"]
+                if not keep(run, found, name, command, environment={**preloaded(ours), **environment}):
+                    break
+                if alone in found:
+                    compare_losses(run, name, found[alone]["losses"], found[name]["losses"])
 
 
 def compare_losses(run, name, wanted, losses):

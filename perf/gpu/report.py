@@ -85,7 +85,7 @@ def table(result):
     for one in result["collectives"]:
         lines += [f"| {one['title']} | {named(row['size'])} | {row['out_of_place']['time']:.2f} | "
                   f"{row['out_of_place']['bus_bw']:.1f} | {share(row)} | {wrong(row)} |" for row in one["measured"]["results"]]
-    lines += beside_nccl(result["clients"])
+    lines += beside_nccl(result["clients"]) + training(result["clients"])
     lines += ["", "| part | outcome |", "|---|---|"]
     lines += [f"| {name} | {outcome} |" for name, outcome in result["outcomes"].items()]
     return "\n".join(lines) + "\n"
@@ -106,6 +106,13 @@ def beside_nccl(clients):
         lines += [f"| {named(their['bytes'])} | {their['us']:.1f} | {our['us']:.1f} | {their['us'] / our['us']:.2f} |"
                   for their, our in zip(theirs["rows"], ours["rows"])]
     return lines
+
+
+def training(clients):
+    """Returns the table of training steps."""
+    steps = {name: one for name, one in clients.items() if "seconds_per_step" in one}
+    lines = ["", "| PyTorch, on one GPU | ms per step |", "|---|---|"] if steps else []
+    return lines + [f"| {name} | {1e3 * one['seconds_per_step']:.0f} |" for name, one in steps.items()]
 
 
 def wrong(row):

@@ -17,6 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 import clients  # noqa: E402
+import mps  # noqa: E402
 import report  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -211,6 +212,15 @@ def measure_collectives(run, copied, found):
     for registered, through in enumerate(("lanes", "windows")):
         add(f"all_reduce, 2 processes, large, by {through}", "all_reduce", 2, "--ranks", 2, "-b", 16 * MIB, "-e", 64 * MIB,
             "-f", 4, "-n", 5, "-w", 1, "-T", 30, "-R", registered)
+    with mps.running(run) as environment:
+        if environment is None:
+            return run.skip("processes with MPS", f"{mps.CONTROL} is not installed or does not start")
+        for ranks in (2, 4):
+            add(f"all_reduce, {ranks} processes with MPS", "all_reduce", ranks, "--ranks", ranks, "-b", 8, "-e", 64 * MIB, "-f", 8,
+                environment=environment)
+            for algorithm in ("two_shot_staged", "two_shot"):
+                add(f"{algorithm}, {ranks} processes with MPS", "all_reduce", ranks, "--ranks", ranks, "-b", MIB, "-e", 16 * MIB,
+                    "-f", 4, "--algorithm", algorithm, "--protocol", "Simple", environment=environment)
 
 
 def path_of(options, result, whole):

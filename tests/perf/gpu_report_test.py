@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tests of the reports of perf/gpu/run.py."""
 
+import contextlib
 import json
 import os
 import re
@@ -9,11 +10,13 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "perf", "gpu"))
 sys.dont_write_bytecode = True
 import clients  # noqa: E402
+import mps  # noqa: E402
 import report  # noqa: E402
 import run  # noqa: E402
 
@@ -29,6 +32,17 @@ def bench(large_us=10.0, hand_us=10.0, small_us=5.0):
 
 def run_of(**options):
     return run.Run(types.SimpleNamespace(**{"seconds": 60, "part_seconds": 60, "build": "/nowhere", **options}))
+
+
+@contextlib.contextmanager
+def control_of_mps(status):
+    """Puts a program in the place of MPS's control program. Yields the file of its arguments and input."""
+    with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, PATH=folder + ":" + os.environ["PATH"]):
+        program, seen = os.path.join(folder, mps.CONTROL), os.path.join(folder, "seen")
+        with open(program, "w") as file:
+            file.write(f"#!/bin/sh\necho $CUDA_MPS_PIPE_DIRECTORY $1 $([ $# = 1 ] || cat) >> {seen}\nexit {status}\n")
+        os.chmod(program, 0o700)
+        yield seen
 
 
 class Gpu(unittest.TestCase):
@@ -164,6 +178,23 @@ class Gpu(unittest.TestCase):
                 self.assertEqual(one.bench(), found)
                 self.assertTrue(one.failed)
 
+    def test_mps_ends_after_a_failure(self):
+        one = run_of()
+        with control_of_mps(0) as seen:
+            with self.assertRaises(OSError), mps.running(one) as environment:
+                raise OSError
+            with open(seen) as file:
+                folder = environment["CUDA_MPS_PIPE_DIRECTORY"]
+                self.assertEqual(file.read().splitlines(), [f"{folder} -d", f"{folder} quit"])
+
+    def test_parts_with_mps_are_skipped_without_it(self):
+        one = run_of()
+        with control_of_mps(1):
+            clients.ddp_steps(one, {}, "libnccl.so.2")
+            with mps.running(one) as environment:
+                self.assertIsNone(environment)
+        self.assertIn("skipped", one.outcomes["DDP and FSDP steps"])
+
     def test_stops_adding_ranks_after_failure(self):
         one, found, tried = run_of(), {}, []
 
@@ -174,7 +205,8 @@ class Gpu(unittest.TestCase):
             return title != "DDP steps of 2 ranks"
 
         one.do = do
-        clients.ddp_steps(one, found, "libnccl.so.2")
+        with control_of_mps(0):
+            clients.ddp_steps(one, found, "libnccl.so.2")
         self.assertEqual(tried, ["steps of 1 rank", "DDP steps of 2 ranks", "FSDP steps of 2 ranks", "FSDP steps of 4 ranks"])
         self.assertEqual(sorted(found), ["FSDP steps of 2 ranks", "FSDP steps of 4 ranks", "steps of 1 rank"])
 
@@ -194,6 +226,11 @@ class Gpu(unittest.TestCase):
     def test_compares_losses_step_by_step(self):
         self.assertAlmostEqual(clients.furthest_apart([2.0, 1.0], [2.0, 1.1]), 0.1)
         self.assertEqual(clients.furthest_apart([2.0, 1.0], [2.0]), float("inf"))
+
+    def test_training_steps_are_shown(self):
+        found = {"steps of 1 rank": {"seconds_per_step": 0.2}, "NCCL of PyTorch, 1 rank": {"rows": []}}
+        self.assertEqual(report.training(found)[-1], "| steps of 1 rank | 200 |")
+        self.assertEqual(report.training({}), [])
 
     def test_latencies_have_a_column_per_number_of_blocks(self):
         measured = {"load": {"1": 222.4, "132": 254.0}, "round trip": 543.6}
