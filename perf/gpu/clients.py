@@ -16,7 +16,9 @@ def measure(run, found):
     """Adds the results of each part to `found`, by name. Skips parts whose programs are missing, with a message."""
     ours = os.path.join(run.options.build, "lib", "libnccl.so.2")
     side_by_side(run, found, ours)
-    if not has_torch(limit_s=max(min(run.left_s(), 60), 1)):
+    if run.options.skip_pytorch:
+        run.skip("PyTorch", "--skip-pytorch")
+    elif not has_torch(limit_s=max(min(run.left_s(), 60), 1)):
         run.skip("PyTorch", "python3 has no torch with CUDA")
     else:
         one_rank(run, found, ours)

@@ -258,6 +258,7 @@ def parse():
     parser.add_argument("--results", default=os.path.join(ROOT, "perf", "results"))
     parser.add_argument("--seconds", type=float, default=270, help="time in seconds after which no part begins")
     parser.add_argument("--part-seconds", type=float, default=90, help="time limit of a part in seconds")
+    parser.add_argument("--skip-pytorch", action="store_true", help="without PyTorch, whose programs take 20 s each to start")
     parser.add_argument("--command", default="perf/gpu/run.py", help="command that is stored with the results")
     return parser.parse_args()
 
