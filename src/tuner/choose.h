@@ -56,7 +56,7 @@ struct Query {
   // Devices: algorithms that need lanes between hosts only between some ranks, and the channels with such lanes.
   std::vector<const Algorithm*> on_rails{};
   std::uint32_t rail_channels = 0;
-  std::uint64_t ll_slot_bytes = 4096;  // Devices: data that a slot of an LL lane holds.
+  std::uint64_t slot_bytes = 64 * 1024, ll_slot_bytes = 4096;  // Devices: data that slots of Simple and LL hold.
   StagingRing ring = {};
   bool by_switches = false;  // Devices: in the staging ring, switches add and multicast the elements of this call.
   bool by_switches_mapped = false;                // Devices: they also do so in the buffers of the ranks.

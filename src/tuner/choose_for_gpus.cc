@@ -33,7 +33,6 @@ constexpr std::uint32_t kPositionsAhead = 3;
 constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
-constexpr std::uint64_t kSimpleChunkBytes = 64 * kKiB;
 constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
 constexpr Rank kFewRanks = 8;
@@ -252,7 +251,7 @@ Choice choose_for_gpus(const Query& query) {
   choice.chunk_bytes = choice.staged                        ? StagingRing::kPositionBytes
                        : choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
                        : small                              ? kLlChunkBytes
-                                                            : kSimpleChunkBytes;
+                                                            : query.slot_bytes;
   choice.on_rails = is_on_rails(query, choice.algorithm);
   const bool moves_blocks =
       query.problem.collective == Collective::all_gather || query.problem.collective == Collective::reduce_scatter;

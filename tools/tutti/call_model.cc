@@ -67,6 +67,7 @@ void CallModel::set_lanes(Query& query) const {
   const LaneBudget budget = lane_budget();
   query.lane_channels = budget.channels_to_all();
   query.rail_channels = budget.rail_channels;
+  if (!spans_network()) query.slot_bytes = budget.slots.simple;
   if (rails_.peers() == 0 || query.problem.groups.empty()) return;
   const Problem& problem = query.problem;
   auto known =

@@ -174,6 +174,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
               .lane_channels = peers_.lanes().channels_to_all(),
               .orders = static_cast<std::uint32_t>(rings_.each.size()),
               .rail_channels = peers_.lanes().rail_channels,
+              .slot_bytes = peers_.network() ? Query().slot_bytes : peers_.lanes().slots.simple,
               .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
               .ring = peers_.ring(),
               .by_switches = by_switches,

@@ -25,6 +25,10 @@ struct SlotChoice {
   SlotSizes slots;
   std::uint32_t min_channels;
 };
+// A step of a thread block takes several microseconds, whatever its length, so that few peers have slots that amortize
+// them. Only large lanes of a single host have these.
+constexpr std::array kLargeChoices = {SlotChoice{{.simple = 256 * kKiB, .ll = 8 * kKiB}, kMaxLaneChannels},
+                                      SlotChoice{{.simple = 128 * kKiB, .ll = 8 * kKiB}, kMaxLaneChannels}};
 constexpr std::array kChoices = {
     SlotChoice{{.simple = 64 * kKiB, .ll = 8 * kKiB}, 2}, SlotChoice{{.simple = 32 * kKiB, .ll = 8 * kKiB}, 2},
     SlotChoice{{.simple = 16 * kKiB, .ll = 4 * kKiB}, 1}, SlotChoice{{.simple = 8 * kKiB, .ll = 2 * kKiB}, 1},
@@ -49,14 +53,20 @@ struct LaneRoom {
   }
 };
 
-// Chooses the largest slots with enough channels, and the most channels that fit, or one.
-void choose_lanes_on_host(const LaneRoom& room, std::uint32_t max_channels, LaneBudget& budget) {
-  for (const SlotChoice& choice : kChoices) {
-    budget.slots = choice.slots;
-    budget.channels = max_channels;
-    while (budget.channels > 1 && !room.holds_local(budget)) --budget.channels;
-    if (budget.channels >= choice.min_channels && room.holds_local(budget)) return;
-  }
+// Sets these slots, and the most channels that fit. Returns false if these are too few.
+bool use_slots(const SlotChoice& choice, const LaneRoom& room, std::uint32_t max_channels, LaneBudget& budget) {
+  budget.slots = choice.slots;
+  budget.channels = max_channels;
+  while (budget.channels > 1 && !room.holds_local(budget)) --budget.channels;
+  return budget.channels >= choice.min_channels && room.holds_local(budget);
+}
+
+// Chooses the largest slots with enough channels, or the smallest ones.
+void choose_lanes_on_host(const LaneRoom& room, LaneLimit limit, LaneBudget& budget) {
+  const std::uint32_t max_channels = limit == LaneLimit::in_host_memory ? kMaxSlowChannels : kMaxLaneChannels;
+  const auto fits = [&](const SlotChoice& choice) { return use_slots(choice, room, max_channels, budget); };
+  if (limit == LaneLimit::large && room.peers.remote == 0 && std::ranges::any_of(kLargeChoices, fits)) return;
+  (void)std::ranges::any_of(kChoices, fits);
 }
 
 void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
@@ -91,7 +101,7 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit 
   const LaneRoom room = {peers, limit == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes,
                          further ? kRemoteBytes / 2 : kRemoteBytes, further ? kRailBytes / 2 : kRailBytes};
   LaneBudget budget;
-  choose_lanes_on_host(room, in_host_memory ? kMaxSlowChannels : kMaxLaneChannels, budget);
+  choose_lanes_on_host(room, limit, budget);
   if (peers.remote > 0) choose_lanes_between_hosts(room, budget);
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
   if (peers.remote == 0 && !in_host_memory && peers.local >= kMinRingPeers)

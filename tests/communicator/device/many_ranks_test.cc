@@ -45,6 +45,19 @@ TEST(LaneBudget, IsSmaller_ForFurtherCommunicators) {
   EXPECT_GE(budget_for({.local = 7}, kPageBytes, LaneLimit::small).channels, 6U);
 }
 
+// Long messages amortize the time of a step, but must not leave lanes with fewer channels.
+TEST(LaneBudget, HasLargeSlots_WithFewPeers) {
+  const std::map<Rank, std::uint32_t> slots = {{2, 256}, {3, 256}, {4, 128}, {5, 128}, {6, 64}, {8, 64}};
+  for (const auto& [ranks, kib] : slots) {
+    const LaneBudget budget = budget_on_one_host(ranks);
+    EXPECT_EQ(budget.slots.simple, kib * 1024) << ranks;
+    EXPECT_EQ(budget.channels, 24U) << ranks;
+    EXPECT_LE(budget_for({.local = ranks - 1, .remote = ranks}).slots.simple, 64U * 1024) << ranks;
+    for (const LaneLimit limit : {LaneLimit::small, LaneLimit::in_host_memory})
+      EXPECT_LE(budget_for({.local = ranks - 1}, kPageBytes, limit).slots.simple, 64U * 1024) << ranks;
+  }
+}
+
 // Devices map the lanes of each pair of ranks separately, in whole pages. The page size must not change the slots and
 // channels, on which all ranks agree.
 TEST(LaneBudget, IsAMultipleOfPageSize) {
