@@ -34,8 +34,6 @@ constexpr std::array kChoices = {
     SlotChoice{{.simple = 16 * kKiB, .ll = 4 * kKiB}, 1}, SlotChoice{{.simple = 8 * kKiB, .ll = 2 * kKiB}, 1},
     SlotChoice{{.simple = 4 * kKiB, .ll = 1 * kKiB}, 1}};
 
-// With fewer peers, lanes are as fast as the staging ring.
-constexpr Rank kMinRingPeers = 2;
 // 48 channels keep the links busy while some of them copy (docs/design/gpu-data-path.md).
 constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4};
 
@@ -104,7 +102,7 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit 
   choose_lanes_on_host(room, limit, budget);
   if (peers.remote > 0) choose_lanes_between_hosts(room, budget);
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
-  if (peers.remote == 0 && !in_host_memory && peers.local >= kMinRingPeers)
+  if (peers.remote == 0 && !in_host_memory && peers.local > 0)
     budget.ring = limit == LaneLimit::large ? kLargeRing : kSmallRing;
   return budget;
 }

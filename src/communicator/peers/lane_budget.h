@@ -46,7 +46,7 @@ struct LaneBudget {
   std::uint32_t remote_channels = kMaxLaneChannels, rail_channels = 0;
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
-  StagingRing ring = {};  // Each of 3 ranks or more on a host has one. A further communicator has a smaller one.
+  StagingRing ring = {};  // Each of several ranks of a single host has one. A further communicator has a smaller one.
 
   // Bytes of all lanes from one rank to another of its host.
   std::size_t lanes_bytes() const;

@@ -38,8 +38,8 @@ TEST(LaneBudget, IsSmaller_ForFurtherCommunicators) {
     const LaneBudget in_host = budget_for(peers, kPageBytes, LaneLimit::in_host_memory);
     EXPECT_LE(in_host.bytes, further.bytes) << ranks;
     EXPECT_LE(in_host.channels, 8U) << ranks;
-    EXPECT_EQ(first.ring.bytes(), ranks > 2 ? 24 * kMiB : 0U) << ranks;
-    EXPECT_EQ(further.ring.bytes(), ranks > 2 ? 4 * kMiB : 0U) << ranks;
+    EXPECT_EQ(first.ring.bytes(), 24 * kMiB) << ranks;
+    EXPECT_EQ(further.ring.bytes(), 4 * kMiB) << ranks;
     EXPECT_EQ(in_host.ring.bytes(), 0U) << ranks;
   }
   EXPECT_GE(budget_for({.local = 7}, kPageBytes, LaneLimit::small).channels, 6U);
