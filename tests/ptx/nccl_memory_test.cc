@@ -12,7 +12,7 @@ std::string sum_in_allocated_memory(const NcclMember& member) {
   TUTTI_RETURN_PROBLEM(ncclMemAlloc(&memory, kCount * sizeof(int)));
   const std::vector<int> own(kCount, member.rank + 1);
   std::vector<int> sum(kCount);
-  TUTTI_RETURN_PROBLEM(cudaMemcpy(memory, own.data(), kCount * sizeof(int), cudaMemcpyDefault));
+  TUTTI_RETURN_PROBLEM(cudaMemcpyAsync(memory, own.data(), kCount * sizeof(int), cudaMemcpyDefault, member.stream));
   member.meet.arrive_and_wait();
   TUTTI_RETURN_PROBLEM(ncclAllReduce(memory, memory, kCount, ncclInt32, ncclSum, member.comm, member.stream));
   TUTTI_RETURN_PROBLEM(cudaStreamSynchronize(member.stream));

@@ -16,7 +16,8 @@ std::string sum_on(const std::string& capability, const std::string& architectur
     int* values = nullptr;
     TUTTI_RETURN_PROBLEM(cudaMalloc(reinterpret_cast<void**>(&values), kElements * sizeof(int)));
     std::vector<int> sum(kElements, member.rank + 1);
-    TUTTI_RETURN_PROBLEM(cudaMemcpy(values, sum.data(), kElements * sizeof(int), cudaMemcpyDefault));
+    TUTTI_RETURN_PROBLEM(
+        cudaMemcpyAsync(values, sum.data(), kElements * sizeof(int), cudaMemcpyDefault, member.stream));
     member.meet.arrive_and_wait();
     TUTTI_RETURN_PROBLEM(ncclAllReduce(values, values, kElements, ncclInt32, ncclSum, member.comm, member.stream));
     TUTTI_RETURN_PROBLEM(cudaStreamSynchronize(member.stream));
