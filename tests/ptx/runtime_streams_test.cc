@@ -1,4 +1,6 @@
 // Streams and events of the CUDA stand-in.
+#include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -123,6 +125,23 @@ TEST(PtxStreams, SynchronizesCopiesOfPageableMemory) {
   cudaGetLastError();
 }
 
+// Calls `copy` while the stream waits, and expects that it returns after the stream has been released.
+void expect_wait_for(cudaStream_t stream, const std::function<cudaError_t()>& copy) {
+  StreamHold gate;
+  std::atomic<bool> calls = false, opens = false;
+  gate.hold(stream);
+  std::thread copying([&] {
+    calls = true;
+    EXPECT_EQ(copy(), cudaSuccess);
+    EXPECT_TRUE(opens) << "it did not wait for the stream";
+  });
+  while (!calls) std::this_thread::yield();
+  for (int i = 0; i < 2000; ++i) std::this_thread::yield();
+  opens = true;
+  gate.open();
+  copying.join();
+}
+
 // Pinned memory on both sides.
 TEST(PtxStreams, SynchronizesCopiesWithinHostMemory) {
   OwnedStream stream;
@@ -132,21 +151,12 @@ TEST(PtxStreams, SynchronizesCopiesWithinHostMemory) {
   ASSERT_EQ(cudaHostRegister(registered.data(), 4096, cudaHostRegisterMapped), cudaSuccess);
   *pinned = 0;
   for (const cudaMemcpyKind kind : {cudaMemcpyHostToHost, cudaMemcpyDefault}) {
-    StreamHold gate;
-    std::atomic<bool> calls = false, opens = false;
     registered[0] += 5;
-    gate.hold(stream);
-    std::thread copying([&] {
-      calls = true;
-      EXPECT_EQ(cudaMemcpyAsync(pinned, registered.data(), 4, kind, stream), cudaSuccess);
-      EXPECT_TRUE(opens) << "it did not wait for the stream";
+    expect_wait_for(stream, [&] {
+      const cudaError_t error = cudaMemcpyAsync(pinned, registered.data(), 4, kind, stream);
       EXPECT_EQ(*pinned, registered[0]);
+      return error;
     });
-    while (!calls) std::this_thread::yield();
-    for (int i = 0; i < 2000; ++i) std::this_thread::yield();
-    opens = true;
-    gate.open();
-    copying.join();
     EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
   }
   EXPECT_EQ(cudaHostUnregister(registered.data()), cudaSuccess);
