@@ -247,6 +247,26 @@ TEST(PtxGraph, CopiesWithinHostMemory) {
   EXPECT_EQ(cudaFreeHost(words), cudaSuccess);
 }
 
+TEST(PtxGraph, ReadsPageableMemoryWhenItExecutes) {
+  OwnedStream stream;
+  void* memory = nullptr;
+  std::uint32_t sent = 7, received = 0;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t instance = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 4), cudaSuccess);
+  ASSERT_EQ(begin(stream), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyAsync(memory, &sent, 4, cudaMemcpyHostToDevice, stream), cudaSuccess);
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&instance, graph, 0), cudaSuccess);
+  sent = 8;
+  EXPECT_EQ(cudaGraphLaunch(instance, stream), cudaSuccess);
+  EXPECT_EQ(cudaMemcpyAsync(&received, memory, 4, cudaMemcpyDefault, stream), cudaSuccess);
+  EXPECT_EQ(received, 8U);
+  EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  EXPECT_EQ(cudaGraphExecDestroy(instance), cudaSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
 TEST(PtxGraph, ReleasesUserObjectsAfterLastLaunch) {
   OwnedStream stream;
   StreamHold gate;

@@ -1,5 +1,6 @@
 // Races between operations of streams and graphs by the CUDA stand-in. Each case is a process, since faults remain.
 #include <functional>
+#include <vector>
 
 #include "tests/bootstrap/processes.h"
 #include "tests/ptx/runtime_gate.h"
@@ -9,19 +10,25 @@ namespace tutti::test {
 namespace {
 
 constexpr std::size_t kBytes = 256;
+constexpr std::size_t kMaxStagedBytes = 64 << 10;  // The maximum of copies that return before they are done.
 
 void succeed(cudaError_t error) { EXPECT_EQ(error, cudaSuccess); }
 
 // Two streams, of which one writes memory before the other does.
 struct Streams {
   explicit Streams(unsigned flags = cudaStreamNonBlocking) : a(flags), b(flags) {
-    succeed(cudaMalloc(&memory, kBytes));
+    succeed(cudaMalloc(&memory, kMaxStagedBytes + 1));
   }
   void fill(cudaStream_t stream) const { succeed(cudaMemsetAsync(memory, 1, kBytes, stream)); }
   void store(cudaStream_t stream, const void* kernel = store_kernel()) const {
     const void* argument = memory;
     void* arguments[] = {&argument};
     succeed(cudaLaunchKernel(kernel, dim3(1), dim3(kBytes / 4), arguments, 0, stream));
+  }
+  void copy(cudaStream_t stream) const {
+    void* copy = nullptr;
+    succeed(cudaMalloc(&copy, kBytes));
+    succeed(cudaMemcpyAsync(copy, memory, kBytes, cudaMemcpyDeviceToDevice, stream));
   }
   void wait_for_a() const {
     succeed(cudaEventRecord(event, a));
@@ -62,6 +69,49 @@ TEST(PtxRaces, AreOrderedByHostThatAwaitsStream) {
     streams.store(streams.a);
     if (ordered) succeed(cudaStreamSynchronize(streams.a));
     streams.fill(streams.b);
+  });
+}
+
+// cudaMemcpy() copies in the legacy stream, and returns before the bytes have arrived on the device.
+TEST(PtxRaces, AreNotOrderedByCopyOfPageableMemory) {
+  expect_race_unless_ordered([](bool ordered) {
+    auto& streams = *new Streams;
+    const std::vector<char> pageable(kBytes, 1);
+    succeed(cudaMemcpy(streams.memory, pageable.data(), kBytes, cudaMemcpyDefault));
+    if (ordered) succeed(cudaStreamSynchronize(nullptr));
+    streams.copy(streams.b);
+  });
+}
+
+TEST(PtxRaces, AreOrderedByStreamOfCopyOfPageableMemory) {
+  expect_race_unless_ordered([](bool ordered) {
+    auto& streams = *new Streams;
+    const std::vector<char> pageable(kBytes, 1);
+    succeed(cudaMemcpyAsync(streams.memory, pageable.data(), kBytes, cudaMemcpyHostToDevice, streams.a));
+    streams.store(ordered ? streams.a : streams.b);
+  });
+}
+
+TEST(PtxRaces, AreOrderedByLargeCopyOfPageableMemory) {
+  expect_race_unless_ordered([](bool ordered) {
+    auto& streams = *new Streams;
+    const std::vector<char> pageable(kMaxStagedBytes + (ordered ? 1 : 0), 1);
+    succeed(cudaMemcpy(streams.memory, pageable.data(), pageable.size(), cudaMemcpyDefault));
+    streams.store(streams.b);
+  });
+}
+
+// cudaMemcpy() waits for earlier work of its stream before it copies; cudaMemcpyAsync() need not.
+TEST(PtxRaces, AreOrderedByWaitOfCopyOfPageableMemory) {
+  expect_race_unless_ordered([](bool ordered) {
+    auto& streams = *new Streams;
+    const std::uint32_t pageable = 1;
+    void* other = nullptr;
+    succeed(cudaMalloc(&other, sizeof pageable));
+    streams.fill(nullptr);
+    succeed(ordered ? cudaMemcpy(other, &pageable, sizeof pageable, cudaMemcpyHostToDevice)
+                    : cudaMemcpyAsync(other, &pageable, sizeof pageable, cudaMemcpyHostToDevice, nullptr));
+    streams.store(streams.b);
   });
 }
 

@@ -163,5 +163,26 @@ TEST(PtxStreams, SynchronizesCopiesWithinHostMemory) {
   EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
 }
 
+// The copy reads the word after earlier work of the stream, and before it returns. The write may come later.
+TEST(PtxStreams, StagesCopiesOfPageableMemory) {
+  OwnedStream stream;
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 4), cudaSuccess);
+  for (const cudaStream_t each : {cudaStream_t{stream}, cudaStreamLegacy}) {
+    std::uint32_t sent = 7, received = 0;
+    expect_wait_for(each, [&] {
+      const cudaError_t error = each == cudaStreamLegacy
+                                    ? cudaMemcpy(memory, &sent, 4, cudaMemcpyDefault)
+                                    : cudaMemcpyAsync(memory, &sent, 4, cudaMemcpyHostToDevice, each);
+      sent = 8;
+      return error;
+    });
+    EXPECT_EQ(cudaMemcpyAsync(&received, memory, 4, cudaMemcpyDefault, each), cudaSuccess);
+    EXPECT_EQ(received, 7U);
+    EXPECT_EQ(cudaStreamQuery(each), cudaSuccess);
+  }
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
 }  // namespace
 }  // namespace tutti::test

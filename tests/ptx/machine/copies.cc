@@ -8,9 +8,13 @@
 namespace tutti::ptx {
 namespace {
 
+const char* kind_of(const CopyLaunch& copy) {
+  if (copy.writes_word) return "a write of a word";
+  return copy.from == nullptr && copy.staged == nullptr ? "a memset" : "a copy";
+}
+
 std::string describe(const CopyLaunch& copy) {
-  const char* const what = copy.writes_word ? "a write of a word" : copy.from == nullptr ? "a memset" : "a copy";
-  return what + (" of " + std::to_string(copy.bytes)) + " bytes on device " + std::to_string(copy.device);
+  return kind_of(copy) + (" of " + std::to_string(copy.bytes)) + " bytes on device " + std::to_string(copy.device);
 }
 
 std::uint64_t number_of(const std::byte* address) { return reinterpret_cast<std::uint64_t>(address); }
@@ -53,6 +57,8 @@ void GlobalMemory::execute(const CopyLaunch& copy, const Event& now, const ViewR
     shadow_.at(address).published = true;
     shadow_.publish(address) = {copy.word, published, Scope::system, now.block};
     store_word(address, sizeof copy.word, copy.word, std::memory_order_release);
+  } else if (copy.staged != nullptr) {
+    std::memcpy(copy.to, copy.staged->data(), copy.bytes);
   } else if (copy.from == nullptr) {
     View after = *clocks_.with_self(view, now);
     after.references = 0;

@@ -69,7 +69,8 @@ struct KernelLaunch {
 // A copy or fill of memory by a device. Its accesses to registered memory are weak.
 struct CopyLaunch {
   std::byte* to = nullptr;
-  const std::byte* from = nullptr;  // Null: fills with `value`.
+  const std::byte* from = nullptr;  // Null: copies `staged`, or without it fills with `value`.
+  std::shared_ptr<const std::vector<std::byte>> staged = nullptr;  // Read by the host before.
   std::size_t bytes = 0;
   int value = 0;
   // Writes the word `word` of 4 bytes instead: a release of system scope.

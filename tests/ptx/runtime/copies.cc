@@ -1,4 +1,5 @@
 // Copies and fills of memory, and words that streams write and wait for.
+#include <algorithm>
 #include <thread>
 
 #include "src/base/atomic.h"
@@ -36,6 +37,23 @@ class CopyWork final : public MachineWork {
 MakeWork make_copy(const char* name, const ptx::CopyLaunch& copy) {
   return [=] { return std::make_unique<CopyWork>(name, copy); };
 }
+
+using Bytes = std::vector<std::byte>;
+
+// Reads the source of a copy, which begins later in the stream, while its call still waits.
+class StageWork final : public Work {
+ public:
+  StageWork(const std::byte* from, std::shared_ptr<Bytes> staged) : from_(from), staged_(std::move(staged)) {}
+  bool advance() override {
+    std::copy_n(from_, staged_->size(), staged_->begin());
+    return true;
+  }
+  std::string name() const override { return "the staging of a copy"; }
+
+ private:
+  const std::byte* const from_;
+  const std::shared_ptr<Bytes> staged_;
+};
 
 class AwaitWord final : public Work {
  public:
@@ -97,8 +115,28 @@ struct CopyRequest {
   bool returns_early;  // cudaMemcpyAsync()
 };
 
+// Larger copies are synchronous. Source: CUDA programming guide, "Asynchronous concurrent execution".
+constexpr std::size_t kMaxStagedBytes = 64 << 10;
+
+// Waits for the stream and reads the source; the write of the device's memory may come after the return. The host knows
+// the end of earlier work only after cudaMemcpy(), since cudaMemcpyAsync() need not wait for it.
+cudaError_t copy_staged(Lock& lock, Stream& stream, const CopyRequest& request, ptx::CopyLaunch launch) {
+  const auto staged = std::make_shared<Bytes>(request.bytes);
+  const auto stage = [from = launch.from, staged] { return std::make_unique<StageWork>(from, staged); };
+  TaskPtr staging;
+  const cudaError_t error = enqueue(stream, {cudaGraphNodeTypeEmpty, stage}, &staging);
+  if (error != cudaSuccess) return error;
+  launch.from = nullptr;
+  launch.staged = staged;
+  append(stream, make_copy("a copy", launch)(), {});
+  engine().await(lock, "cudaMemcpy", [&staging] { return staging->done; });
+  if (!request.returns_early) engine().observe(*staging);
+  return device_state(stream.device).fault;
+}
+
 // Copies of pageable memory, which the driver stages, and copies within host memory wait for the stream, and return
-// when they are done. During capture they are nodes. Source: CUDA runtime API, "API synchronization behavior".
+// when they are done, except for small copies to a device. During capture they are nodes. Source: CUDA runtime API,
+// "API synchronization behavior".
 cudaError_t copy_in(Lock& lock, Stream& stream, const CopyRequest& request) {
   const DeviceState& device = device_state(stream.device);
   const Place to = place_of(request.to, request.bytes, device), from = place_of(request.from, request.bytes, device);
@@ -110,6 +148,8 @@ cudaError_t copy_in(Lock& lock, Stream& stream, const CopyRequest& request) {
   auto* target = static_cast<std::byte*>(request.to);
   const auto* source = static_cast<const std::byte*>(request.from);
   const ptx::CopyLaunch launch = {.to = target, .from = source, .bytes = request.bytes, .device = stream.device};
+  const bool staged = !from.known && to.known && !to.on_host && request.bytes <= kMaxStagedBytes;
+  if (staged && stream.capture == nullptr) return copy_staged(lock, stream, request, launch);
   TaskPtr task;
   const cudaError_t error = enqueue(stream, {cudaGraphNodeTypeMemcpy, make_copy("a copy", launch)}, &task);
   if (error != cudaSuccess || task == nullptr) return error;
