@@ -4,8 +4,7 @@
 // and its peers need not do as it does. Host and device compile this source.
 //
 // Threads fold words in registers as they arrive: a thread polls for word w of all messages of the step, folds, stores
-// and sends it. A step therefore needs one barrier, or two if its lanes may be those of a later step. Otherwise
-// messages are counted at the end of the call.
+// and sends it. A step therefore needs one barrier, or two if its lanes may be those of the next step.
 #pragma once
 
 #include "src/executor/thread_block/backend.h"
@@ -51,7 +50,6 @@ class LlCall {
         if (progress != Progress::done) return progress;
       }
     }
-    if (image().ll == Image::kLl) count_messages_of_steps(end);
     thread_block_.join();
     store_lanes();
     return Progress::done;
@@ -164,9 +162,9 @@ class LlCall {
     end(i) = {slot | (has_room(lane, lane.seen) ? 0U : 1U), line_flag(lane, call_.signature)};
   }
 
-  // Counts the messages of a step, after all threads have received and sent their words, and if lanes are used again,
-  // prepares the next ones. See ThreadBlockBackend::take_ll_message() for the order of credits.
-  TUTTI_HOST_DEVICE void count_messages(const StraightStep& step, bool again) const {
+  // Counts the messages of a step, after all threads have received and sent their words. See
+  // ThreadBlockBackend::take_ll_message() for the order of credits.
+  TUTTI_HOST_DEVICE void count_messages(const StraightStep& step) const {
     TUTTI_ROLLED
     for (std::uint32_t k = thread_block_.thread(); k < std::uint32_t{step.receives} + step.sends;
          k += thread_block_.thread_count()) {
@@ -178,16 +176,7 @@ class LlCall {
       } else if (end(i).full()) {
         lane.seen = load_acquire(&lane.view.credits->taken);
       }
-      if (again) prepare(i);
-    }
-  }
-
-  // Counts the messages of the call, in which each lane has at most one: its steps need not wait for that.
-  TUTTI_HOST_DEVICE void count_messages_of_steps(std::uint32_t end) const {
-    TUTTI_ROLLED
-    for (std::uint32_t s = 0; s < end; ++s) {
-      const StraightStep& step = at<StraightStep>(image().straight_steps)[s];
-      if (!is_silent(part_count(step.count, step.size, channel_))) count_messages(step, false);
+      prepare(i);
     }
   }
 
@@ -212,22 +201,19 @@ class LlCall {
 
   // ---- Steps ----
 
-  // Returns whether a step with `count` elements in a chunk has no messages.
-  TUTTI_HOST_DEVICE bool is_silent(std::uint64_t count) const { return count == 0 && !image().launch.even_if_empty; }
-
   TUTTI_HOST_DEVICE Progress run_step(const StraightStep& step, std::uint32_t part) {
+    const Launch& launch = image().launch;
     const std::uint64_t count = part_count(step.count, step.size, part);
-    if (is_silent(count)) return Progress::done;
-    const Piece piece = {step, part, count * image().launch.element_bytes};
+    if (count == 0 && !launch.even_if_empty) return Progress::done;
+    const Piece piece = {step, part, count * launch.element_bytes};
     own_ = step.outputs == 0  ? copy(piece)
            : step.inputs <= 2 ? fold<2>(piece)
            : step.inputs <= 4 ? fold<4>(piece)
                               : fold<kMaxLlInputs>(piece);
     const Progress progress = thread_block_.agree(own_);
     if (progress != Progress::done) return progress;
-    if (image().ll == Image::kLl) return Progress::done;
-    count_messages(step, true);
-    thread_block_.join();
+    count_messages(step);
+    if (image().ll == Image::kLlJoins) thread_block_.join();
     return Progress::done;
   }
 
