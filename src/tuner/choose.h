@@ -24,11 +24,11 @@ inline constexpr std::uint32_t kDeviceLaneSlots = 4;
 
 // Scratch of a rank that all ranks of its host access. Chunks use it in turn.
 struct StagingRing {
-  static constexpr std::uint64_t kPositionBytes = 128 * 1024;  // A chunk on one channel.
-  std::uint32_t channels = 0;                                  // 0: there is none.
-  std::uint32_t positions = 0;                                 // Chunks of a channel.
+  std::uint32_t channels = 0;                 // 0: there is none.
+  std::uint32_t positions = 0;                // Chunks of a channel.
+  std::uint64_t position_bytes = 128 * 1024;  // A chunk on one channel.
 
-  std::size_t bytes() const { return std::size_t{channels} * positions * kPositionBytes; }
+  std::size_t bytes() const { return std::size_t{channels} * positions * position_bytes; }
 };
 
 struct Query {

@@ -248,7 +248,7 @@ Choice choose_for_gpus(const Query& query) {
   choice.compression = query.compression;
   choice.protocol = choice.staged ? Protocol::simple : protocol_for(query, choice.algorithm);
   const bool small = has_inline_flags(choice.protocol);
-  choice.chunk_bytes = choice.staged                        ? StagingRing::kPositionBytes
+  choice.chunk_bytes = choice.staged                        ? query.ring.position_bytes
                        : choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
                        : small                              ? kLlChunkBytes
                                                             : query.slot_bytes;

@@ -61,7 +61,7 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
                        .balanced = true};
   Loop loop = loop_of(key.pipelined, kSlotsAhead);
   if (choice.loop.ring > 0) {
-    connected->limits.slot_bytes = StagingRing::kPositionBytes;
+    connected->limits.slot_bytes = choice.chunk_bytes;
     connected->limits.longest_units = algorithm.shape(key.problem).scratch;
     connected->limits.balanced = false;
     loop.chunks = kEnoughChunks;

@@ -34,8 +34,11 @@ constexpr std::array kChoices = {
     SlotChoice{{.simple = 16 * kKiB, .ll = 4 * kKiB}, 1}, SlotChoice{{.simple = 8 * kKiB, .ll = 2 * kKiB}, 1},
     SlotChoice{{.simple = 4 * kKiB, .ll = 1 * kKiB}, 1}};
 
-// 48 channels keep the links busy while some of them copy (docs/design/gpu-data-path.md).
-constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4};
+// 48 channels keep the links busy while some of them copy (docs/design/gpu-data-path.md). More than kManyPeers have
+// short positions, since no call uses their ring by default.
+constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4, .position_bytes = 512 * kKiB};
+constexpr StagingRing kRingOfMany = {.channels = 48, .positions = 4};
+constexpr Rank kManyPeers = 7;
 
 // Peers of a rank, and the memory for their lanes.
 struct LaneRoom {
@@ -103,7 +106,7 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit 
   if (peers.remote > 0) choose_lanes_between_hosts(room, budget);
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
   if (peers.remote == 0 && !in_host_memory && peers.local > 0)
-    budget.ring = limit == LaneLimit::large ? kLargeRing : kSmallRing;
+    budget.ring = further ? kSmallRing : peers.local > kManyPeers ? kRingOfMany : kLargeRing;
   return budget;
 }
 

@@ -38,7 +38,7 @@ TEST(LaneBudget, IsSmaller_ForFurtherCommunicators) {
     const LaneBudget in_host = budget_for(peers, kPageBytes, LaneLimit::in_host_memory);
     EXPECT_LE(in_host.bytes, further.bytes) << ranks;
     EXPECT_LE(in_host.channels, 8U) << ranks;
-    EXPECT_EQ(first.ring.bytes(), 24 * kMiB) << ranks;
+    EXPECT_EQ(first.ring.bytes(), (ranks <= 8 ? 96 : 24) * kMiB) << ranks;
     EXPECT_EQ(further.ring.bytes(), 4 * kMiB) << ranks;
     EXPECT_EQ(in_host.ring.bytes(), 0U) << ranks;
   }
