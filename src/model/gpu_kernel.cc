@@ -5,8 +5,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::string_view kEstimate = "estimate", kMeasured = "derived from one H200: perf/results/H200.md",
-                           kCounted = "estimate from perf/results/COUNTS.md";
+constexpr std::string_view kEstimate = "estimate", kMeasured = "derived from one H200: perf/results/H200.md";
 
 // Indices into kConstants.
 enum Constant : std::size_t {
@@ -19,7 +18,8 @@ enum Constant : std::size_t {
   kCounter,
   kReceive,
   kInstructions,
-  kLlShare,
+  kLlCall,
+  kLlInstructions,
   kLlMessage,
   kAddresses,
   kAccess,
@@ -38,8 +38,9 @@ constexpr std::array<GpuConstant, kConstantCount> kConstants = {{
     {"counter of a message, stored or polled", 0.2, "us", kEstimate},
     {"barriers and first load of a message", 1.2, "us", kEstimate},
     {"instructions of a step", 2.5, "us", kMeasured},
-    {"instructions of the LL kernel, relative", 0.45, "times", kCounted},
-    {"message of LL, sent or received", 0.1, "us", kMeasured},
+    {"instructions that begin and end a call of LL", 0.8, "us", kMeasured},
+    {"instructions of a step of LL", 1.1, "us", kMeasured},
+    {"message of LL, sent or received", 0.08, "us", kMeasured},
     {"exchange of addresses", 1.3, "us", kMeasured},
     {"announcement of accesses in host memory", 2.1, "us", kMeasured},
     {"end of accesses to peers", 0.6, "us", kMeasured},
@@ -59,8 +60,8 @@ constexpr GpuKernel kGpuKernel = {
     .mapped_us = at(kHostWords) + at(kLoad) + at(kAddresses) + at(kAccess) + at(kLeave) - at(kLaneEnds),
     .step_us = kStepUs,
     .instructions_us = at(kInstructions),
-    .ll_start_us = at(kKernel) + at(kLaneEnds) + at(kLlShare) * at(kCall),
-    .ll_instructions_us = at(kLlShare) * at(kInstructions),
+    .ll_start_us = at(kKernel) + at(kLaneEnds) + at(kLlCall),
+    .ll_instructions_us = at(kLlInstructions),
     .simple_message_us = at(kCounter),
     .ll_message_us = at(kLlMessage),
     .copy_gbytes_per_s = kCopyRate,

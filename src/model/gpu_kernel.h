@@ -26,8 +26,8 @@ struct GpuKernel {
   double start_us = 0;         // Begin and end of a call on lanes.
   double mapped_us = 0;        // Added in calls that access peers' memory.
   double step_us = 0;          // Time of a thread block per step of Simple, in addition to its bytes.
-  double instructions_us = 0;  // Instructions of a step: once per hop, and of LL and LL128 for the first step.
-  // start_us and instructions_us of LL in its own kernel, which up to 8 ranks of a host use. No GPU has measured them.
+  double instructions_us = 0;  // Instructions of a step of a thread block.
+  // start_us and instructions_us of LL in its own kernel, which up to 8 ranks of a host use.
   double ll_start_us = 0, ll_instructions_us = 0;
   // Time of a thread block per message that it sends or receives, in addition.
   double simple_message_us = 0, ll_message_us = 0;
@@ -39,7 +39,7 @@ const GpuKernel& gpu_kernel();
 
 // Sets the costs of Tutti's kernels, but not hops. Costs count messages; a fused step handles two on average.
 void set_gpu_kernel(Costs& costs);
-// Adds the instructions of a step to hops that are those of links alone.
+// Adds the instructions of a step to hops that are those of links alone, for models that count hops, but not steps.
 void add_instructions(Costs& costs);
 
 }  // namespace tutti

@@ -42,7 +42,6 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"multicast_falls", &costs.multicast_falls},
                              {"multicast_base_us", &costs.multicast_base_us},
                              {"multicast_us", &costs.multicast_us},
-                             {"signal_us", &costs.signal_us},
                              {"unsettled_us", &costs.unsettled_us},
                              {"settle_us", &costs.settle_us},
                              {"shortest_slice_bytes", &costs.shortest_slice_bytes}};
@@ -50,6 +49,7 @@ std::vector<Figure> figures_of(Costs& costs) {
   for (std::size_t i = 0; i < kLinkClasses; ++i) list(all, "hop_us." + links(i), costs.hop_us[i], protocol);
   list(all, "step_us", costs.step_us, protocol);
   list(all, "message_us", costs.message_us, protocol);
+  list(all, "received_us", costs.received_us, protocol);
   list(all, "channel_gbytes_per_s", costs.channel_gbytes_per_s, protocol);
   list(all, "encode_gbytes_per_s", costs.encode_gbytes_per_s, format);
   list(all, "decode_gbytes_per_s", costs.decode_gbytes_per_s, format);

@@ -30,7 +30,8 @@ inline constexpr std::size_t kLinkKinds = 6;  // By the numbers of LinkKind.
 struct Costs : tutti::Costs {
   // Time of a channel per message that a step sends or receives, in addition to step_us, which counts once per step.
   std::array<double, kProtocolCount> message_us{};
-  double launch_graph_us = 0;  // Host time per call in a graph.
+  std::array<double, kProtocolCount> received_us{};  // Time from the arrival of a message until the step begins.
+  double launch_graph_us = 0;                        // Host time per call in a graph.
   // Host time per call of one process for several devices: a constant, plus a term per device, plus a term per channel
   // of each device.
   double launch_many_us = 0, launch_device_us = 0, launch_channel_us = 0;
@@ -45,7 +46,6 @@ struct Costs : tutti::Costs {
   // switches support neither.
   double multicast = 0;
   double multicast_falls = 0;
-  double signal_us = 0;  // A flag arrives this much later than a message of LL, whose kernel needs fewer instructions.
   double multicast_base_us = 0;  // Start time of calls by switches; replaces base_us.
   double multicast_us = 0;       // Time of a channel per chunk of each rank that folds, in addition to its bytes.
   // Links within a host are slower at the begin of a call. After t of link time, the loss is

@@ -80,20 +80,18 @@ Costs blackwell() {
   return costs;
 }
 
-// Replaces the costs of NCCL's kernels by those of Tutti's. A hop is the time until a peer sees a flag, as for NCCL,
-// and the instructions of a step.
+// Replaces the costs of NCCL's kernels by those of Tutti's. A hop is the time until a peer sees a flag, as for NCCL.
 Costs with_kernels_of_tutti(Costs costs) {
   constexpr std::uint32_t kThreadBlocks = 64;  // Maximum of a call (src/communicator/peers/rank_device_memory.h).
   constexpr auto kSimple = static_cast<std::size_t>(Protocol::simple);
   const GpuKernel& kernel = gpu_kernel();
-  add_instructions(costs);
   set_gpu_kernel(costs);
-  costs.step_us.fill(0);
-  costs.step_us[kSimple] = kernel.step_us;
+  // Steps of LL are joined, so that their instructions count where data arrive.
+  costs.step_us = {kernel.step_us + kernel.instructions_us, 0, 0};
+  costs.received_us = {0, kernel.ll_instructions_us, kernel.instructions_us};
   costs.message_us.fill(kernel.ll_message_us);
   costs.message_us[kSimple] = kernel.simple_message_us;
   costs.awaits_stores = costs.joins_copies = true;
-  costs.signal_us = kernel.instructions_us - kernel.ll_instructions_us;
   costs.mapped_share = kernel.mapped_share;
   costs.max_channels = kThreadBlocks;
   costs.slices = {1, 1, 1};

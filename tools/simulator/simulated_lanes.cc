@@ -283,7 +283,9 @@ void SimulatedLanes::enter_receiver(std::uint32_t number) {
 void SimulatedLanes::arrive(std::uint32_t number) {
   Message& message = messages_[number];
   Lane& lane = lanes_[message.lane];
-  const double hop = timeline_.jittered(request_.costs.hop_us[lane.links_class][protocol_]) + lane.latency_us;
+  const Costs& costs = request_.costs;
+  const double hop =
+      timeline_.jittered(costs.hop_us[lane.links_class][protocol_] + costs.received_us[protocol_]) + lane.latency_us;
   message.arrival_us = std::max(message.finish_us + hop, lane.last_arrival_us);
   lane.last_arrival_us = message.arrival_us;
   Chain& chain = message.chain;

@@ -120,7 +120,7 @@ class SimulatedLanes {
   void wake_reader(Lane& lane, std::uint32_t message);
   double signal_us(const Lane& lane) const {
     const Costs& costs = request_.costs;
-    return lane.latency_us + costs.hop_us[lane.links_class][static_cast<std::size_t>(Protocol::ll)] + costs.signal_us;
+    return lane.latency_us + costs.hop_us[lane.links_class][static_cast<std::size_t>(Protocol::ll)];
   }
   LinkKind narrowest(const Lane& lane) const;
 
