@@ -39,7 +39,8 @@ TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
                                           {Collective::all_gather, 24 * 4 * 4096},
                                           {Collective::reduce_scatter, 24 * 4 * 4096},
                                           {Collective::all_to_all, 24 * 4 * 4096},
-                                          {Collective::broadcast, 65536}}) {
+                                          {Collective::broadcast, 24 * 4 * 4096},
+                                          {Collective::reduce, 65536}}) {
     Query query = query_on(collective, static_cast<std::uint64_t>(bytes));
     query.on_nvlinks = true;
     EXPECT_EQ(protocol(query), Protocol::ll) << name(collective);
@@ -83,11 +84,18 @@ TEST(ChooseForGpus, ChoosesLl_ForWindowsOfMediumSize) {
   query.lane_channels = 24;
   query.on_nvlinks = false;
   EXPECT_EQ(chosen(query), "two_shot_mapped") << "over PCIe bytes count";
-  Query blocks = query_on(Collective::all_gather, 24 * 4 * 4096);
-  blocks.mapped = blocks.on_nvlinks = true;
-  EXPECT_EQ(chosen(blocks), "direct");
-  ++blocks.block_bytes;
-  EXPECT_EQ(chosen(blocks), "direct_mapped");
+  for (const auto& [collective, mapped] :
+       {std::pair(Collective::all_gather, "direct_mapped"), {Collective::broadcast, "split_mapped"}}) {
+    Query blocks = query_on(collective, 24 * 4 * 4096);
+    blocks.mapped = blocks.on_nvlinks = true;
+    EXPECT_EQ(chosen(blocks), "direct");
+    ++blocks.block_bytes;
+    EXPECT_EQ(chosen(blocks), mapped);
+  }
+  Query many = query_on(Collective::broadcast, 64 << 10);
+  many.mapped = many.on_nvlinks = true;
+  many.problem.ranks = 9;
+  EXPECT_EQ(chosen(many), "split_mapped");
 }
 
 TEST(ChooseForGpus, ChoosesSimple_ForPeersMemory) {
@@ -113,10 +121,15 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
   for (const auto& [bytes, algorithm] : {std::pair(512U << 10, "two_shot"),
                                          {640U << 10, "two_shot_staged"},
                                          {4U << 20, "two_shot_staged"},
-                                         {8U << 20, "two_shot"}}) {
+                                         {64U << 20, "two_shot_staged"}}) {
     query.block_bytes = bytes;
     EXPECT_EQ(chosen(query), algorithm) << bytes;
   }
+  query.problem.ranks = 2;
+  EXPECT_EQ(chosen(query), "two_shot") << "slots are long";
+  query.block_bytes = 4 << 20;
+  EXPECT_EQ(chosen(query), "two_shot_staged");
+  query.problem.ranks = 5;
   query.block_bytes = 64 << 20;
   query.lane_channels = 12;
   EXPECT_EQ(chosen(query), "two_shot_staged") << "there are few lanes";
@@ -146,6 +159,7 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
 // Links limit loads of more channels of the ring, so that lanes are as fast.
 TEST(ChooseForGpus, ChoosesLanes_ForLargeSumsInSpiteOfMoreChannelsOfTheRing) {
   Query query = query_on(Collective::all_reduce, 64 << 20);
+  query.problem.ranks = 5;
   query.ring = {.channels = 48, .positions = 4};
   EXPECT_EQ(chosen(query), "two_shot");
   query.lane_channels = 19;
@@ -160,7 +174,7 @@ TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
     for (const Algorithm* algorithm : query.catalogue) {
       if (!std::string_view(algorithm->name()).ends_with("_staged")) continue;
       EXPECT_EQ(ruled_out(query, *algorithm, Protocol::simple),
-                "needs 3 or more GPUs of one host that access each other's memory");
+                "needs several GPUs of one host that access each other's memory");
       query.algorithm = algorithm->name();
       for (const std::uint32_t positions : {2U, 3U, 4U}) {
         query.ring = {.channels = 16, .positions = positions};
