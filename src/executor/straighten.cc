@@ -33,7 +33,7 @@ class Straightener {
     const std::uint64_t bytes = launch_.message_bytes(made.size);
     if (bytes >= options_.stored_back_bytes && bytes < options_.stored_back_end_bytes) store_back(made);
     if (options_.together) receive_in_place(made);
-    if (!join_previous(made) && !join_copies(made)) result_.steps.push_back(made);
+    if (!join_previous(made) && !join_messages(made) && !join_copies(made)) result_.steps.push_back(made);
     return true;
   }
 
@@ -127,13 +127,15 @@ class Straightener {
     step.inputs = step.outputs = 0;
   }
 
-  // Returns whether each lane has slots for all messages that the program sends on it, in all chunks.
+  // Returns whether each lane has slots for all messages on it that may be in transit.
   bool has_slots() const {
+    const std::uint64_t apart = std::uint64_t{launch_.loop.skew} * (program_.stage_count - 1) + 1;
+    const std::uint64_t chunks = std::min<std::uint64_t>(launch_.loop.chunks, apart);
     std::map<const LaneState*, std::uint64_t> messages;
     for (std::uint32_t s = 0; s < program_.rounds[program_.stages[program_.stage_count]]; ++s) {
       const Instruction& step = program_.steps[s];
       for (const Operand& target : std::span(program_.operands + step.first + step.sources, step.targets))
-        if (target.space == Space::lane) messages[program_.lanes[target.first]] += launch_.loop.chunks;
+        if (target.space == Space::lane) messages[program_.lanes[target.first]] += chunks;
     }
     return std::all_of(messages.begin(), messages.end(), [](const auto& lane) {
       const LaneView& view = lane.first->view;
@@ -152,19 +154,53 @@ class Straightener {
   std::span<StraightLane> lanes_of(const StraightStep& step) {
     return std::span(result_.lanes).subspan(step.lanes, std::size_t{step.receives} + step.sends);
   }
-  std::span<const StraightMemory> memory_of(const StraightStep& step) const {
+  std::span<StraightMemory> memory_of(const StraightStep& step) {
     return std::span(result_.memory).subspan(step.memory, std::size_t{step.reads} + step.writes);
   }
 
-  // Appends the lanes and extents of a step to the previous step of its stage, which they follow directly. Returns
-  // false if the steps must run one after the other.
+  // Appends the lanes and extents of a step to the previous step of its stage, which they follow directly, if both only
+  // send copies of memory in LL or LL128, or only receive to memory in LL. Returns false if the steps must run one
+  // after the other.
   bool join_previous(const StraightStep& step) {
     if (!joins_ || result_.steps.size() == result_.stages.back() || step.outputs > 0) return false;
     StraightStep& previous = result_.steps.back();
-    const bool sends = step.receives == 0;
-    if (previous.outputs > 0 || previous.count != step.count || (previous.receives == 0) != sends) return false;
     const auto copies = [](const StraightLane& lane) { return lane.copy; };
+    if (previous.outputs > 0 || !are_independent(previous, step)) return false;
     if (!std::ranges::all_of(lanes_of(step), copies) || !std::ranges::all_of(lanes_of(previous), copies)) return false;
+    append(step, previous);
+    return true;
+  }
+
+  // The same for Simple: the step becomes one that copies several operands.
+  bool join_messages(const StraightStep& step) {
+    if (!joins_ || !options_.copies || launch_.cut.group > 1) return false;
+    if (result_.steps.size() == result_.stages.back()) return false;
+    StraightStep& previous = result_.steps.back();
+    if (!copies_messages(step) || !copies_messages(previous) || !are_independent(previous, step)) return false;
+    for (StraightMemory& memory : memory_of(step)) memory.index = previous.inputs;
+    append(step, previous);
+    ++previous.inputs;
+    ++previous.outputs;
+    previous.copies = true;
+    return true;
+  }
+
+  // Returns whether each operand on one side is a Simple message, without flags, and each one on the other side memory.
+  bool copies_messages(const StraightStep& step) {
+    const auto is_simple = [](const StraightLane& lane) {
+      return !lane.flag && lane.back == StraightLane::kNotBack && lane.lane->view.protocol == Protocol::simple;
+    };
+    const bool whole = step.inputs == step.outputs && step.inputs > 0 && step.receives + step.sends == step.inputs &&
+                       step.reads + step.writes == step.inputs && (step.receives == 0) == (step.writes == 0) &&
+                       (step.receives == 0 || step.sends == 0);
+    return whole && !by_switches(step.fold) && std::ranges::all_of(lanes_of(step), is_simple);
+  }
+
+  // Returns whether two steps, which copy messages, both send or both receive, by different lanes, and do not store to
+  // the same memory.
+  bool are_independent(const StraightStep& previous, const StraightStep& step) {
+    const bool sends = step.receives == 0;
+    if (previous.count != step.count || (previous.receives == 0) != sends) return false;
     for (const StraightLane& own : lanes_of(step)) {
       for (const StraightLane& other : lanes_of(previous))
         if (own.lane == other.lane) return false;
@@ -173,17 +209,21 @@ class Straightener {
       for (const StraightMemory& other : memory_of(previous))
         if (!sends && overlap(own, other, step.count * launch_.element_bytes)) return false;
     }
+    return true;
+  }
+
+  // Appends the lanes and extents of a step to the previous one, which they follow directly.
+  void append(const StraightStep& step, StraightStep& previous) {
     for (StraightLane& lane : lanes_of(step))
       lane.index = static_cast<std::uint16_t>(lane.index + previous.reads + previous.writes);
     for (const auto count :
          {&StraightStep::receives, &StraightStep::sends, &StraightStep::reads, &StraightStep::writes})
       previous.*count = static_cast<std::uint16_t>(previous.*count + step.*count);
-    return true;
   }
 
   // Returns true if the step only copies extents to scratch, or only from scratch, and not by switches. Scratch
   // overlaps no other buffer, so such copies are independent of each other.
-  bool copies(const StraightStep& step, bool to_scratch) const {
+  bool copies(const StraightStep& step, bool to_scratch) {
     if (by_switches(step.fold) || step.reads != step.writes || step.inputs != step.reads || step.outputs != step.writes)
       return false;
     std::uint32_t k = 0;

@@ -25,9 +25,10 @@ struct StraightOptions {
   bool copies = false;  // Single sources are copied unchanged: nothing is scaled or divided.
   // For thread blocks:
   // - LL messages are received where they are copied to.
-  // - Adjacent steps that only copy from memory to lanes, or only from lanes to memory, become one step. This delays no
-  //   message that another needs: it applies only if each lane has a slot for each of its messages in the call, of all
-  //   chunks. A send then waits only for messages of earlier calls, and what follows a receive waits for it anyway.
+  // - Adjacent steps that only copy from memory to lanes, or only from lanes to memory, become one step, if each lane
+  //   has slots for its messages of as many chunks as are in transit between the first stage and the last. No rank then
+  //   waits forever: of those in the earliest iteration, none waits for a slot, since its readers have ended all
+  //   iterations before, and what follows a receive waits for it anyway.
   // - Adjacent steps that only copy to scratch, or only from scratch, become one step.
   bool together = false;
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.

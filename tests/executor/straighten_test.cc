@@ -99,15 +99,57 @@ TEST(Straighten, JoinsMessagesOfAllPeers) {
 // One of the eight units is longer than the others.
 TEST(Straighten, JoinsNoMessagesOfDifferentLength) { EXPECT_EQ(Straightened(two_shot()).steps(81).size(), 7U); }
 
-// Lanes have four slots, and a message per chunk. With more chunks, messages may wait for those that a joined step
-// delays.
-TEST(Straighten, JoinsMessagesOfChunks_WhileLanesHaveSlotsForAll) {
-  Straightened straightened(two_shot());
-  straightened.launch.loop.skew = 1;
-  for (const auto& [chunks, steps] : {std::pair(1U, 3U), {2U, 3U}, {4U, 3U}, {5U, 15U}, {~0U, 15U}}) {
+// The three stages of a skewed loop have messages of three chunks in transit, those of another loop of one. With fewer
+// slots, a message may wait for one that a joined step delays.
+TEST(Straighten, JoinsMessagesOfChunks_WhileLanesHaveSlotsForThoseInTransit) {
+  struct Case {
+    std::uint32_t skew, shift, chunks;
+    std::size_t steps;
+  };
+  for (const auto& [skew, shift, chunks, steps] :
+       {Case{1, 2, 1, 3}, {1, 2, 1000, 3}, {1, 1, 1, 3}, {1, 1, 2, 3}, {1, 1, 3, 15}, {0, 1, 1000, 3}, {0, 0, 8, 3}}) {
+    Straightened straightened(two_shot());
+    straightened.change_lanes([&](LaneView& view) { view.slot_shift = static_cast<std::uint8_t>(shift); });
+    straightened.launch.loop.skew = skew;
     straightened.launch.loop.chunks = chunks;
-    EXPECT_EQ(straightened.steps(80).size(), steps) << chunks;
+    EXPECT_EQ(straightened.steps(8000).size(), steps) << skew << " " << shift << " " << chunks;
   }
+}
+
+// Message k is copied between extent k and slot k.
+TEST(Straighten, JoinsSimpleMessagesOfAllPeers) {
+  Straightened straightened(two_shot());
+  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+  const StraightProgram program = straightened.program(80);
+  ASSERT_EQ(program.steps.size(), 3U);
+  for (const std::size_t s : {0U, 2U}) {
+    const StraightStep& step = program.steps[s];
+    EXPECT_TRUE(step.copies);
+    EXPECT_EQ(step.inputs, 7U);
+    EXPECT_EQ(step.outputs, 7U);
+    EXPECT_EQ(s == 0 ? step.sends : step.receives, 7U);
+    for (std::uint16_t k = 0; k < 7; ++k) {
+      EXPECT_EQ(program.lanes[step.lanes + k].index, k);
+      EXPECT_EQ(program.memory[step.memory + k].index, k);
+    }
+  }
+  EXPECT_FALSE(program.steps[1].copies);
+  straightened.change_lanes([](LaneView& view) { view.slot_shift = 0; });
+  straightened.launch.loop = {.chunks = 2, .skew = 1};
+  EXPECT_EQ(straightened.steps(8000).size(), 15U) << "lanes have one slot";
+  Straightened grouped(two_shot());
+  grouped.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+  EXPECT_EQ(grouped.steps(81).size(), 7U) << "one unit is longer";
+}
+
+TEST(Straighten, JoinsNoSimpleMessagesThatFold) {
+  Steps steps(0);
+  steps.send(input(0), 1);
+  steps.reduce(1, input(0), output(0));
+  steps.send(input(1), 2);
+  Straightened straightened(plan_of(steps, 2));
+  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+  EXPECT_EQ(straightened.steps(8).size(), 3U);
 }
 
 TEST(Straighten, JoinsNothing_WhenLanesHaveNoCredits) {

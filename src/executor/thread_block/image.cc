@@ -179,6 +179,8 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
   image.by_switches = std::any_of(operands.begin(), operands.end(),
                                   [&](const Operand& operand) { return operand.is_memory() && operand.peer == ranks; });
   if (image.by_switches != 0) image.widest = std::max(image.widest, ranks);  // See fold_of_buffers().
+  for (const StraightStep& step : straight.steps)
+    image.widest = std::max({image.widest, std::uint32_t{step.inputs}, std::uint32_t{step.outputs}});
   image.peer_input_bytes = bytes_of_peers(operands, Space::input, program.units, launch);
   image.peer_output_bytes = bytes_of_peers(operands, Space::output, program.units, launch);
   const Straight view = straight.view();
