@@ -29,7 +29,6 @@ constexpr std::uint64_t kMinSwitchMappedBytes = 8192 * kKiB;
 constexpr Rank kMinSwitchMappedRanks = 4;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 constexpr std::uint32_t kFullRingChannels = 24;
-constexpr Rank kMinShortSlotRanks = 6;
 // Positions of the staging ring from which three stages run with the earliest one first.
 constexpr std::uint32_t kPositionsAhead = 3;
 constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of LL lanes.
@@ -117,11 +116,10 @@ std::string_view on_ring(const Query& query) {
   if (query.ring.channels == 0 || !query.protocol.empty() || ranks == 1 || ranks > kFewRanks) return "";
   if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return "";
   if (query.by_switches && ranks >= kMinSwitchRanks && query.block_bytes >= kMinStagedBytes) return kSwitchStaged;
-  // A further communicator has few lanes, and lanes between many ranks have short slots. For large sums, a channel with
-  // lanes is otherwise as fast as 1.25 of the ring, and links limit more channels than kFullRingChannels.
+  // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring, and
+  // links limit more channels than kFullRingChannels.
   const std::uint32_t ring_channels = std::min(query.ring.channels, kFullRingChannels);
-  const bool few_lanes = ranks >= kMinShortSlotRanks ||
-                         5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, ring_channels);
+  const bool few_lanes = 5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, ring_channels);
   return query.block_bytes <= kMaxStagedBytes || (few_lanes && !query.mapped) ? "two_shot_staged" : "";
 }
 

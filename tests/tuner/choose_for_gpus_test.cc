@@ -121,15 +121,13 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
   for (const auto& [bytes, algorithm] : {std::pair(512U << 10, "two_shot"),
                                          {640U << 10, "two_shot_staged"},
                                          {4U << 20, "two_shot_staged"},
-                                         {64U << 20, "two_shot_staged"}}) {
+                                         {8U << 20, "two_shot"}}) {
     query.block_bytes = bytes;
-    EXPECT_EQ(chosen(query), algorithm) << bytes;
+    for (const Rank ranks : {2U, 8U}) {
+      query.problem.ranks = ranks;
+      EXPECT_EQ(chosen(query), algorithm) << bytes << " " << ranks;
+    }
   }
-  query.problem.ranks = 2;
-  EXPECT_EQ(chosen(query), "two_shot") << "slots are long";
-  query.block_bytes = 4 << 20;
-  EXPECT_EQ(chosen(query), "two_shot_staged");
-  query.problem.ranks = 5;
   query.block_bytes = 64 << 20;
   query.lane_channels = 12;
   EXPECT_EQ(chosen(query), "two_shot_staged") << "there are few lanes";
@@ -159,7 +157,6 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
 // Links limit loads of more channels of the ring, so that lanes are as fast.
 TEST(ChooseForGpus, ChoosesLanes_ForLargeSumsInSpiteOfMoreChannelsOfTheRing) {
   Query query = query_on(Collective::all_reduce, 64 << 20);
-  query.problem.ranks = 5;
   query.ring = {.channels = 48, .positions = 4};
   EXPECT_EQ(chosen(query), "two_shot");
   query.lane_channels = 19;
