@@ -7,6 +7,7 @@
 
 #include "src/plan/fuse.h"
 #include "src/plan/plan.h"
+#include "tools/simulator/joined_steps.h"
 
 namespace tutti::simulator {
 namespace {
@@ -152,33 +153,12 @@ class Compiler {
       ++timed.targets;
     }
     timed.folds = step.sources.size() > 1;
-    if (limits_.joins_copies && joins_previous(self, step, timed)) return {};
+    if (limits_.joins_copies && joined_.join_copy(self, step, timed)) return {};
     longest_ = std::max(longest_, timed.units);
     if (has_lanes_) program_.longest = longest_;
+    if (limits_.joins_copies && joined_.join_message(self, step, timed)) return {};
     program_.steps.push_back(timed);
     return {};
-  }
-
-  static bool copies(Rank self, const Step& step) {
-    const auto own = [&](const Operand& operand) { return operand.is_memory() && operand.peer == self; };
-    const auto fits = [&](std::span<const Operand> operands) {
-      return std::ranges::count_if(operands, own) == 1 && std::ranges::all_of(operands, [&](const Operand& operand) {
-               return own(operand) || operand.space == Space::flag;
-             });
-    };
-    return fits(step.sources) && fits(step.targets);
-  }
-
-  // Joins a copy to the previous one of its stage, if they await flags only before both and signal only after them.
-  bool joins_previous(Rank self, const Step& step, const TimedStep& timed) {
-    const bool follows = copied_ == program_.steps.size() && copied_ > program_.stages.back();
-    if (!copies(self, step)) return false;
-    copied_ = program_.steps.size() + 1;
-    if (!follows || timed.sources > 0 || program_.steps.back().targets > 0) return false;
-    --copied_;
-    program_.steps.back().units += timed.units;
-    program_.steps.back().targets = timed.targets;
-    return true;
   }
 
   // Fails if a step has other transfers than those of switches, for which the links are not modelled.
@@ -280,7 +260,7 @@ class Compiler {
   std::vector<TagKey> tags_;      // Tags of the current plan, sorted.
   std::vector<Operand> rotated_;
   std::uint32_t longest_ = 0;
-  std::size_t copied_ = 0;  // Number of steps up to the last copy.
+  JoinedSteps joined_{program_};
   bool has_lanes_ = false;
 };
 

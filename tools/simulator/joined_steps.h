@@ -1,0 +1,64 @@
+// Steps of a simulated rank that Tutti's GPU kernel runs as one; see ProgramLimits::joins_copies.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "src/plan/step.h"
+#include "tools/simulator/program.h"
+
+namespace tutti::simulator {
+
+class JoinedSteps {
+ public:
+  explicit JoinedSteps(Program& program) : program_(program) {}
+
+  // Both join a step that is not in the program yet, but whose ends are, to the last one of its stage, or return false.
+
+  // Joins a copy in the rank's own memory to another, if they await flags only before both and signal only after them.
+  bool join_copy(Rank self, const Step& step, const TimedStep& timed) {
+    if (!(copies(self, step.sources) && copies(self, step.targets))) return false;
+    if (!follows(copied_) || timed.sources > 0 || program_.steps.back().targets > 0) return false;
+    --copied_;
+    program_.steps.back().units += timed.units;
+    program_.steps.back().targets = timed.targets;
+    return true;
+  }
+
+  // Joins a copy from memory to a lane, or from a lane to memory, to others of equal length and direction.
+  bool join_message(Rank self, const Step& step, const TimedStep& timed) {
+    if (step.sources.size() != 1 || step.targets.size() != 1) return false;
+    const bool receives = is_message(step.sources[0]);
+    const Operand& memory = receives ? step.targets[0] : step.sources[0];
+    if (!is_own(self, memory) || receives == is_message(step.targets[0])) return false;
+    if (!follows(messages_)) return false;
+    TimedStep& previous = program_.steps.back();
+    if (previous.units != timed.units || (previous.sources > 0) != receives) return false;
+    --messages_;
+    previous.sources += timed.sources;
+    previous.targets += timed.targets;
+    return true;
+  }
+
+ private:
+  static bool is_own(Rank self, const Operand& operand) { return operand.is_memory() && operand.peer == self; }
+  static bool is_message(const Operand& operand) { return operand.space == Space::lane; }
+  static bool copies(Rank self, std::span<const Operand> operands) {
+    return std::ranges::count_if(operands, [&](const Operand& each) { return is_own(self, each); }) == 1 &&
+           std::ranges::all_of(operands,
+                               [&](const Operand& each) { return is_own(self, each) || each.space == Space::flag; });
+  }
+
+  // Returns whether the last step of this kind is the last one of the stage. The next step becomes the last of the
+  // kind.
+  bool follows(std::size_t& last) const {
+    const bool is_last = last == program_.steps.size() && last > program_.stages.back();
+    last = program_.steps.size() + 1;
+    return is_last;
+  }
+
+  Program& program_;
+  std::size_t copied_ = 0, messages_ = 0;  // Numbers of steps up to the last copy, and up to the last copied message.
+};
+
+}  // namespace tutti::simulator
