@@ -129,9 +129,8 @@ TEST(Staging, IsChosen_ForMediumSizesWithNvLink) {
 TEST(Staging, FailsOnOneDeviceOfOneProcess) {
   const std::unique_ptr<DeviceRig> rig = host_rig({});
   DeviceRanks own(*rig, 2);
-  EXPECT_NE(
-      run_own(own, 0, 2).find("'two_shot_staged' needs several GPUs of one host that access each other's memory"),
-      std::string::npos);
+  EXPECT_NE(run_own(own, 0, 2).find("'two_shot_staged' needs several GPUs of one host that access each other's memory"),
+            std::string::npos);
 }
 
 }  // namespace
