@@ -25,7 +25,7 @@ class JoinedSteps {
     return true;
   }
 
-  // Joins a copy from memory to a lane, or from a lane to memory, to others of equal length and direction.
+  // Joins a copy from memory to a lane, or from a lane to memory, to others of other lanes, equal length and direction.
   bool join_message(Rank self, const Step& step, const TimedStep& timed) {
     if (step.sources.size() != 1 || step.targets.size() != 1) return false;
     const bool receives = is_message(step.sources[0]);
@@ -34,6 +34,9 @@ class JoinedSteps {
     if (!follows(messages_)) return false;
     TimedStep& previous = program_.steps.back();
     if (previous.units != timed.units || (previous.sources > 0) != receives) return false;
+    const std::uint32_t lane = program_.ends[timed.first].lane();
+    const auto others = std::span(program_.ends).subspan(previous.first, timed.first - previous.first);
+    if (std::ranges::any_of(others, [=](const End& other) { return other.lane() == lane; })) return false;
     --messages_;
     previous.sources += timed.sources;
     previous.targets += timed.targets;
