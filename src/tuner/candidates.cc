@@ -163,6 +163,7 @@ Prediction prediction_of(const Query& query, const Choice& choice) {
                .chunk_bytes = static_cast<double>(choice.chunk_bytes),
                .channels = choice.channels,
                .level = alone ? 1U : 0U,
+               .overlaps = choice.loop.skew > 0,
                .rooted = has_root(query.problem.collective),
                .ranks = static_cast<double>(query.problem.ranks),
                .copied = query.problem.collective == Collective::reduce ? 0.0 : 1.0,

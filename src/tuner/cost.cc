@@ -31,7 +31,8 @@ double hops_us(const Traffic& traffic, const Passing& passing) {
   const double shared_us = handed_over ? passing.level.handover_us : passing.level.passed_on_us;
   const double hop_us = passing.level.latency_us + (passing.oversubscribed ? shared_us : alone_us);
   const double at_once = std::max(0.0, traffic.messages / 2 - traffic.depth);  // Received messages beyond one per hop.
-  return (passing.load.exchange_hops + traffic.depth + traffic.stalls * (passing.chunks - 1)) * hop_us +
+  const double turns = passing.load.overlaps ? 1 : passing.chunks;
+  return (passing.load.exchange_hops + traffic.depth * turns + traffic.stalls * (passing.chunks - 1)) * hop_us +
          (handed_over ? at_once * passing.level.woken_us : 0);
 }
 

@@ -37,6 +37,7 @@ struct Load {
   std::uint32_t channels = 1;
   // Machine level that corresponds to levels[0] of the cost_law: 1 if every rank is alone on its host.
   std::size_t level = 0;
+  bool overlaps = true;      // A chunk begins before the previous one ends.
   bool rooted = false;       // Ranks do not wait for the whole chain, so consecutive calls are pipelined.
   double ranks = 2;          // rooted: number of ranks.
   double copied = 0;         // rooted: blocks that the root copies with any algorithm.
