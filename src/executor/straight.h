@@ -34,7 +34,7 @@ struct StraightStep {
   std::uint16_t reads = 0, writes = 0;
   std::uint16_t inputs = 0, outputs = 0;  // Operands of the fold.
   Fold fold = Fold::partial;
-  bool copies = false;      // Extent k that is read is copied to extent k that is written, all k at once.
+  bool copies = false;      // Extent or message k is copied to message or extent k, all k at once.
   bool in_order = false;    // The ends of its receiving lanes follow each other, as do those of its sending ones.
   std::uint64_t count = 0;  // Elements of all chunks together.
   std::uint64_t size = 0;   // Elements of each chunk but the last ones.

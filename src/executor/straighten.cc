@@ -33,7 +33,7 @@ class Straightener {
     const std::uint64_t bytes = launch_.message_bytes(made.size);
     if (bytes >= options_.stored_back_bytes && bytes < options_.stored_back_end_bytes) store_back(made);
     if (options_.together) receive_in_place(made);
-    if (!join_previous(made) && !join_messages(made) && !join_copies(made)) result_.steps.push_back(made);
+    if (!join_ll_messages(made) && !join_messages(made) && !join_copies(made)) result_.steps.push_back(made);
     return true;
   }
 
@@ -127,15 +127,18 @@ class Straightener {
     step.inputs = step.outputs = 0;
   }
 
-  // Returns whether each lane has slots for all messages on it that may be in transit.
+  // Returns whether each lane that this rank reads or writes has slots for all messages on it that may be in transit.
+  // Lanes between other ranks are assumed to be alike, as they are in all algorithms.
   bool has_slots() const {
     const std::uint64_t apart = std::uint64_t{launch_.loop.skew} * (program_.stage_count - 1) + 1;
     const std::uint64_t chunks = std::min<std::uint64_t>(launch_.loop.chunks, apart);
     std::map<const LaneState*, std::uint64_t> messages;
     for (std::uint32_t s = 0; s < program_.rounds[program_.stages[program_.stage_count]]; ++s) {
       const Instruction& step = program_.steps[s];
-      for (const Operand& target : std::span(program_.operands + step.first + step.sources, step.targets))
-        if (target.space == Space::lane) messages[program_.lanes[target.first]] += chunks;
+      const std::span ends(program_.operands + step.first, std::size_t{step.sources} + step.targets);
+      for (std::size_t k = 0; k < ends.size(); ++k) {
+        if (ends[k].space == Space::lane) messages[program_.lanes[ends[k].first]] += chunks;
+      }
     }
     return std::all_of(messages.begin(), messages.end(), [](const auto& lane) {
       const LaneView& view = lane.first->view;
@@ -161,7 +164,7 @@ class Straightener {
   // Appends the lanes and extents of a step to the previous step of its stage, which they follow directly, if both only
   // send copies of memory in LL or LL128, or only receive to memory in LL. Returns false if the steps must run one
   // after the other.
-  bool join_previous(const StraightStep& step) {
+  bool join_ll_messages(const StraightStep& step) {
     if (!joins_ || result_.steps.size() == result_.stages.back() || step.outputs > 0) return false;
     StraightStep& previous = result_.steps.back();
     const auto copies = [](const StraightLane& lane) { return lane.copy; };
@@ -171,7 +174,8 @@ class Straightener {
     return true;
   }
 
-  // The same for Simple: the step becomes one that copies several operands.
+  // Joins a step that only sends copies of memory in Simple, or only receives to memory, to the previous one of its
+  // stage. The step then copies several operands.
   bool join_messages(const StraightStep& step) {
     if (!joins_ || !options_.copies || launch_.cut.group > 1) return false;
     if (result_.steps.size() == result_.stages.back()) return false;
@@ -190,7 +194,8 @@ class Straightener {
     const auto is_simple = [](const StraightLane& lane) {
       return !lane.flag && lane.back == StraightLane::kNotBack && lane.lane->view.protocol == Protocol::simple;
     };
-    const bool whole = step.inputs == step.outputs && step.inputs > 0 && step.receives + step.sends == step.inputs &&
+    const bool single = step.copies || step.inputs == 1;  // Not a sum.
+    const bool whole = single && step.inputs == step.outputs && step.receives + step.sends == step.inputs &&
                        step.reads + step.writes == step.inputs && (step.receives == 0) == (step.writes == 0) &&
                        (step.receives == 0 || step.sends == 0);
     return whole && !by_switches(step.fold) && std::ranges::all_of(lanes_of(step), is_simple);
@@ -224,7 +229,8 @@ class Straightener {
   // Returns true if the step only copies extents to scratch, or only from scratch, and not by switches. Scratch
   // overlaps no other buffer, so such copies are independent of each other.
   bool copies(const StraightStep& step, bool to_scratch) {
-    if (by_switches(step.fold) || step.reads != step.writes || step.inputs != step.reads || step.outputs != step.writes)
+    if (by_switches(step.fold) || step.reads != step.writes || step.inputs != step.reads ||
+        step.outputs != step.writes || !(step.copies || step.inputs == 1))
       return false;
     std::uint32_t k = 0;
     return std::ranges::all_of(memory_of(step), [&](const StraightMemory& memory) {

@@ -99,9 +99,9 @@ TEST(Straighten, JoinsMessagesOfAllPeers) {
 // One of the eight units is longer than the others.
 TEST(Straighten, JoinsNoMessagesOfDifferentLength) { EXPECT_EQ(Straightened(two_shot()).steps(81).size(), 7U); }
 
-// The three stages of a skewed loop have messages of three chunks in transit, those of another loop of one. With fewer
+// A skewed loop with three stages has messages of three chunks in transit, any other loop of one chunk. With fewer
 // slots, a message may wait for one that a joined step delays.
-TEST(Straighten, JoinsMessagesOfChunks_WhileLanesHaveSlotsForThoseInTransit) {
+TEST(Straighten, JoinsMessagesOfChunks_WhileLanesHaveSlots) {
   struct Case {
     std::uint32_t skew, shift, chunks;
     std::size_t steps;
@@ -143,13 +143,23 @@ TEST(Straighten, JoinsSimpleMessagesOfAllPeers) {
 }
 
 TEST(Straighten, JoinsNoSimpleMessagesThatFold) {
-  Steps steps(0);
-  steps.send(input(0), 1);
-  steps.reduce(1, input(0), output(0));
-  steps.send(input(1), 2);
-  Straightened straightened(plan_of(steps, 2));
-  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
-  EXPECT_EQ(straightened.steps(8).size(), 3U);
+  const auto count = [](const Steps& steps) {
+    Straightened straightened(plan_of(steps, 4));
+    straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+    return straightened.steps(16).size();
+  };
+  Steps sums(0);
+  sums.reduce(1, input(0), output(0));
+  sums.reduce(2, input(1), output(1));
+  EXPECT_EQ(count(sums), 2U);
+  Steps spreads(0);  // The sum of two units to two ranks.
+  spreads.fold({input(0), input(1)}, {lane(1, 1, 0), lane(2, 1, 0)});
+  spreads.send(input(2), 1);
+  EXPECT_EQ(count(spreads), 2U);
+  Steps overlaps(0);
+  overlaps.recv(1, output(0));
+  overlaps.recv(2, output(0));
+  EXPECT_EQ(count(overlaps), 2U);
 }
 
 TEST(Straighten, JoinsNothing_WhenLanesHaveNoCredits) {
