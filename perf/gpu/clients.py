@@ -80,7 +80,7 @@ def compare_losses(run, name, wanted, losses):
 
 
 def side_by_side(run, found, ours):
-    """Measures Tutti and NCCL 2.30 in DEPS/nccl with the same program. A variable allows NCCL's ranks to share a GPU."""
+    """Measures Tutti and NCCL in DEPS/nccl with the same program. A variable allows NCCL's ranks to share a GPU."""
     by_nccl_bench(run, found, "ours", ours)  # Runs first, since NCCL may hang until the timeout.
     theirs = os.path.join(run.options.deps, "nccl", "lib", "libnccl.so.2")
     if not os.path.exists(theirs):

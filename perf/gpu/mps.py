@@ -21,5 +21,8 @@ def running(run):
     try:
         yield clients
     finally:
-        subprocess.run([CONTROL], input="quit\n", text=True, env=environment, timeout=30, check=False,
-                       stdout=subprocess.DEVNULL)
+        try:  # Clients that hang are ended.
+            subprocess.run([CONTROL], input="quit -t 5\n", text=True, env=environment, timeout=30, check=False,
+                           stdout=subprocess.DEVNULL)
+        except (OSError, subprocess.SubprocessError) as error:
+            print(f"# ending MPS failed: {error}", flush=True)

@@ -185,7 +185,7 @@ class Gpu(unittest.TestCase):
                 raise OSError
             with open(seen) as file:
                 folder = environment["CUDA_MPS_PIPE_DIRECTORY"]
-                self.assertEqual(file.read().splitlines(), [f"{folder} -d", f"{folder} quit"])
+                self.assertEqual(file.read().splitlines(), [f"{folder} -d", f"{folder} quit -t 5"])
 
     def test_parts_with_mps_are_skipped_without_it(self):
         one = run_of()
