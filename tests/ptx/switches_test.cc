@@ -112,19 +112,21 @@ TEST(Switches, StoreForNcclsVariable) {
   EXPECT_EQ(run_ranks(3, "none", work).substr(0, 5), "right");  // The log may follow.
 }
 
-// Chunks go round the ring, on one channel and on several.
+// Chunks go round the ring.
 TEST(Switches, ReuseTheRing) {
-  EXPECT_EQ(run_ranks(3, "all",
-                      [](const Member& member) -> std::string {
-                        std::vector<SwitchCall> calls;
-                        for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
-                                                            Collective::all_gather, Collective::broadcast}) {
-                          calls.push_back({.type = DataType::bfloat16, .count = 400'001, .collective = collective});
-                          calls.push_back({.count = 5, .collective = collective});
-                        }
-                        return run_calls(member, calls);
-                      }),
-            "right");
+  EXPECT_EQ(
+      run_ranks(3, "all",
+                [](const Member& member) -> std::string {
+                  std::vector<SwitchCall> calls;
+                  for (const Collective collective : {Collective::all_reduce, Collective::reduce_scatter,
+                                                      Collective::all_gather, Collective::broadcast}) {
+                    calls.push_back(
+                        {.type = DataType::bfloat16, .count = 1'300'001, .collective = collective, .channels = 1});
+                    calls.push_back({.count = 5, .collective = collective});
+                  }
+                  return run_calls(member, calls);
+                }),
+      "right");
 }
 
 // All ranks fall back together. The log has one sentence with the rank and the error of the driver.

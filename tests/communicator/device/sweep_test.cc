@@ -37,7 +37,7 @@ class Turns {
     for (const Algorithm* algorithm : catalogue(collective)) {
       const bool staged = std::string_view(algorithm->name()).ends_with("_staged");
       if ((accesses_peers(algorithm->name()) && (staged == in_one_process || over_network())) ||
-          (staged && ranks == 2) || !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
+          !algorithm->supports({.collective = collective, .ranks = ranks, .groups = {}}))
         continue;
       algorithms_.push_back(algorithm->name());
     }
