@@ -26,7 +26,7 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if ((is_mapped(algorithm) || is_staged(algorithm)) && query.compression != CompressionFormat::none)
     return "has no messages to compress";
   if (is_staged(algorithm) && query.ring.channels == 0)
-    return "needs several GPUs of one host that access each other's memory";
+    return "needs several GPUs of one host, each pair connected by NVLink";
   const bool lacks_switches = (algorithm.name() == kSwitchStaged && !query.by_switches) ||
                               (algorithm.name() == kSwitchMapped && !query.by_switches_mapped);
   if (lacks_switches && query.algorithm.empty())

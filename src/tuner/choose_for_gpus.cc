@@ -1,7 +1,6 @@
-// Table for devices. Limits are where predictions for 8 H100 changed sides before one H200 had measured the
-// instructions of a call, or from published measurements of other software. By the predictions since then
-// (src/model/gpu_kernel.h, tutti explain --topology dgx-h100), the choice is at most 12 % slower than the best one. The
-// limits stay until GPUs with NVLink have measured both sides.
+// Table for devices. Its limits are where predictions (src/model/gpu_kernel.h, tutti explain --topology dgx-h100)
+// change sides or did so before one H200 had measured the instructions of a call, or from published measurements of
+// other software. They stay until GPUs with NVLink have measured both sides.
 #include <algorithm>
 #include <bit>
 
@@ -13,19 +12,25 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // Total bytes that a rank sends.
 constexpr std::uint64_t kMaxLlBytes = 64 * kKiB;     // Algorithms that send whole blocks to several ranks.
-// two_shot over NVLinks: sizes up to which LL is predicted to beat Simple, and two_shot_mapped.
-constexpr std::uint64_t kMaxLlInPartsBytes = 2048 * kKiB;
-constexpr std::uint64_t kMaxLlBesideMappedBytes = 1536 * kKiB;
+// Broadcasts and reductions to a root over NVLinks: sizes up to which direct, a tree with LL, and a tree are predicted
+// to be the fastest. A chain is, for larger ones.
+constexpr std::uint64_t kMaxDirectOfRootBytes = 128 * kKiB;
+constexpr std::uint64_t kMaxLlOfTreeBytes = 1024 * kKiB;
+constexpr std::uint64_t kMaxTreeBytes = 8192 * kKiB;
+// Size from which an all-to-all is predicted to gain from accesses to peers' buffers.
+constexpr std::uint64_t kMinMappedExchangeBytes = 16 * 1024 * kKiB;
+// two_shot over NVLinks: size up to which LL is predicted to beat Simple, and two_shot_mapped.
+constexpr std::uint64_t kMaxLlInPartsBytes = 1024 * kKiB;
 constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cost more than a copy.
 // Sizes at which two_shot_staged is predicted to beat two_shot and two_shot_mapped, for 8 GPUs with NVLink. Between two
-// ranks on one H200, it was 1.15 times as fast as two_shot from 1 to 64 MiB.
+// ranks on one H200, whose memory limited both, it was 1.15 times as fast as two_shot from 1 to 64 MiB.
 constexpr std::uint64_t kMinStagedBytes = 640 * kKiB;
-constexpr std::uint64_t kMaxStagedBytes = 4096 * kKiB;
+constexpr std::uint64_t kMaxStagedBytes = 2048 * kKiB;
 // From kMinStagedBytes on, switch_staged is predicted to beat all others for so many ranks.
 constexpr Rank kMinSwitchRanks = 6;
-// switch_mapped is predicted to beat switch_staged from this size on. With fewer ranks it beats two_shot_mapped, which
-// follows two_shot_staged.
+// switch_mapped is predicted to beat switch_staged from this size on, and between fewer ranks two_shot_mapped.
 constexpr std::uint64_t kMinSwitchMappedBytes = 8192 * kKiB;
+constexpr std::uint64_t kMinSwitchMappedOfFewBytes = 4096 * kKiB + 1;
 constexpr Rank kMinSwitchMappedRanks = 4;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 constexpr std::uint32_t kFullRingChannels = 24;
@@ -91,23 +96,22 @@ std::uint32_t usable_channels(const Query& query, std::uint32_t existing) {
   return requested != 0 ? std::min(available, requested) : available;
 }
 
-// Where ranks exchange parts of a block, or blocks, over NVLinks, LL is predicted to be faster than Simple as long as
-// lanes have a slot for each message of the call, so that steps are joined.
+// Over NVLinks, LL is predicted to be faster than Simple for few chunks: where lanes have a slot for each message of
+// the call.
 std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
-  const Collective collective = query.problem.collective;
-  if (!query.on_nvlinks || (has_root(collective) && collective != Collective::broadcast)) return kMaxLlBytes;
+  if (!query.on_nvlinks) return kMaxLlBytes;
   const std::uint64_t slot_bytes = std::min(query.ll_slot_bytes, kLlChunkBytes);
   const std::uint64_t slots = usable_channels(query, query.lane_channels) * kDeviceLaneSlots * slot_bytes;
-  const std::uint64_t bytes = algorithm == "two_shot" ? std::min(slots * query.problem.ranks, kMaxLlInPartsBytes)
-                              : algorithm == "direct" ? slots
-                                                      : 0;
+  const std::uint64_t bytes = algorithm == "two_shot"      ? std::min(slots * query.problem.ranks, kMaxLlInPartsBytes)
+                              : algorithm == "direct"      ? slots
+                              : algorithm == "binary_tree" ? kMaxLlOfTreeBytes
+                                                           : 0;
   return std::max(bytes, kMaxLlBytes);
 }
 
 // True if LL is predicted to be faster than accesses to peers' buffers, which exchange addresses first.
 bool prefers_ll(const Query& query, std::string_view algorithm) {
-  return query.on_nvlinks && query.protocol.empty() &&
-         query.block_bytes <= std::min(max_ll_bytes(query, algorithm), kMaxLlBesideMappedBytes);
+  return query.on_nvlinks && query.protocol.empty() && query.block_bytes <= max_ll_bytes(query, algorithm);
 }
 
 // Algorithm that is predicted to be the fastest, if it uses the staging ring; else "".
@@ -125,7 +129,7 @@ std::string_view on_ring(const Query& query) {
 
 // Size from which switches in the buffers are predicted to be faster than the staging ring.
 std::uint64_t min_switch_mapped_bytes(const Query& query) {
-  return query.problem.ranks < kMinSwitchRanks ? kMaxStagedBytes + 1 : kMinSwitchMappedBytes;
+  return query.problem.ranks < kMinSwitchRanks ? kMinSwitchMappedOfFewBytes : kMinSwitchMappedBytes;
 }
 
 // True if sums by switches in the buffers are predicted to be the fastest.
@@ -173,6 +177,18 @@ std::string_view hierarchical(const Query& query) {
   return is_on_rails(query, "host_ring") ? "host_ring" : usual;
 }
 
+// Broadcast, or reduction to a root. direct passes all bytes through the links of the root.
+// Between 8 ranks on one H200, split_mapped took 135 us for 256 KiB.
+std::string_view to_or_from_root(const Query& query, bool mapped) {
+  const bool broadcasts = query.problem.collective == Collective::broadcast;
+  const std::string_view in_place = mapped && broadcasts ? "split_mapped" : "";
+  if (query.problem.ranks > kFewRanks) return in_place.empty() ? "binary_tree" : in_place;
+  if (!query.on_nvlinks || query.compression != CompressionFormat::none) return in_place.empty() ? "direct" : in_place;
+  if (query.block_bytes > kMaxLlOfTreeBytes && !in_place.empty()) return in_place;
+  if (query.problem.ranks == 2 || query.block_bytes <= kMaxDirectOfRootBytes) return "direct";
+  return query.block_bytes <= kMaxTreeBytes ? "binary_tree" : "chain";
+}
+
 std::string_view algorithm_for(const Query& query) {
   const std::string_view round = along_links(query);
   if (!round.empty()) return round;
@@ -180,15 +196,15 @@ std::string_view algorithm_for(const Query& query) {
   const bool mapped = query.mapped && query.compression == CompressionFormat::none &&
                       query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool in_place = mapped && !prefers_ll(query, "direct");
-  const bool few = query.problem.ranks <= kFewRanks;
   switch (query.problem.collective) {
     case Collective::all_reduce: return all_reduce(query);
     case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::all_to_all: return in_place ? "direct_mapped" : "direct";
-    // On one H200, split_mapped took 135 us for 256 KiB between 8 ranks, where direct all-gathers took at most 29.
-    case Collective::broadcast: return in_place || (mapped && !few) ? "split_mapped" : few ? "direct" : "binary_tree";
-    case Collective::reduce: return few ? "direct" : "binary_tree";
+    case Collective::reduce_scatter: return in_place ? "direct_mapped" : "direct";
+    case Collective::all_to_all:
+      return in_place && (!query.on_nvlinks || query.block_bytes >= kMinMappedExchangeBytes) ? "direct_mapped"
+                                                                                             : "direct";
+    case Collective::broadcast:
+    case Collective::reduce: return to_or_from_root(query, mapped);
     case Collective::gather:
     case Collective::scatter: return "direct";
   }

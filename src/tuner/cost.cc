@@ -41,7 +41,8 @@ double hops_us(const Traffic& traffic, const Passing& passing) {
 double work_us(const Traffic& traffic, const Passing& passing) {
   const auto protocol = static_cast<std::size_t>(passing.load.protocol);
   const double moved = traffic.sent + traffic.received;
-  const double in_sequence = passing.load.rooted ? 0 : std::max(0.0, 2 * traffic.chain - moved) / passing.chunks;
+  const double at_once = passing.load.overlaps ? passing.chunks : 1;
+  const double in_sequence = passing.load.rooted ? 0 : std::max(0.0, 2 * traffic.chain - moved) / at_once;
   const double own_rate = passing.level.work_gbytes_per_s;
   const double rate = own_rate > 0 ? own_rate : passing.costs.channel_gbytes_per_s[protocol];
   const double sends = moved > 0 ? traffic.sent / moved : 0.5;  // Share of sent messages.

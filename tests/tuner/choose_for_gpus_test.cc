@@ -35,12 +35,14 @@ TEST(ChooseForGpus, ChoosesRings_WhenOnlyRingsFollowNvLinks) {
 // Lanes have four slots of 4 KiB on each channel.
 TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
   const auto protocol = [](Query query) { return choose(query).value().protocol; };
-  for (const auto& [collective, bytes] : {std::pair(Collective::all_reduce, 2 << 20),
+  for (const auto& [collective, bytes] : {std::pair(Collective::all_reduce, 1 << 20),
                                           {Collective::all_gather, 24 * 4 * 4096},
                                           {Collective::reduce_scatter, 24 * 4 * 4096},
                                           {Collective::all_to_all, 24 * 4 * 4096},
-                                          {Collective::broadcast, 24 * 4 * 4096},
-                                          {Collective::reduce, 65536}}) {
+                                          {Collective::broadcast, 1 << 20},
+                                          {Collective::reduce, 1 << 20},
+                                          {Collective::gather, 24 * 4 * 4096},
+                                          {Collective::scatter, 24 * 4 * 4096}}) {
     Query query = query_on(collective, static_cast<std::uint64_t>(bytes));
     query.on_nvlinks = true;
     EXPECT_EQ(protocol(query), Protocol::ll) << name(collective);
@@ -66,7 +68,7 @@ TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
 
 // Accesses to peers' buffers exchange addresses first, which takes longer than the additional bytes of LL.
 TEST(ChooseForGpus, ChoosesLl_ForWindowsOfMediumSize) {
-  Query query = query_on(Collective::all_reduce, 1536 << 10);
+  Query query = query_on(Collective::all_reduce, 1024 << 10);
   query.mapped = query.on_nvlinks = true;
   EXPECT_EQ(choose(query).value().protocol, Protocol::ll);
   EXPECT_EQ(chosen(query), "two_shot");
@@ -84,18 +86,44 @@ TEST(ChooseForGpus, ChoosesLl_ForWindowsOfMediumSize) {
   query.lane_channels = 24;
   query.on_nvlinks = false;
   EXPECT_EQ(chosen(query), "two_shot_mapped") << "over PCIe bytes count";
-  for (const auto& [collective, mapped] :
-       {std::pair(Collective::all_gather, "direct_mapped"), {Collective::broadcast, "split_mapped"}}) {
-    Query blocks = query_on(collective, 24 * 4 * 4096);
-    blocks.mapped = blocks.on_nvlinks = true;
-    EXPECT_EQ(chosen(blocks), "direct");
-    ++blocks.block_bytes;
-    EXPECT_EQ(chosen(blocks), mapped);
+  Query blocks = query_on(Collective::all_gather, 24 * 4 * 4096);
+  blocks.mapped = blocks.on_nvlinks = true;
+  EXPECT_EQ(chosen(blocks), "direct");
+  ++blocks.block_bytes;
+  EXPECT_EQ(chosen(blocks), "direct_mapped");
+}
+
+// A root's links pass all messages of direct.
+TEST(ChooseForGpus, ChoosesTreesAndChains_ForLongBlocksOfARoot) {
+  for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+    const auto on = [&](Rank ranks, std::uint64_t bytes, bool nvlinks = true, bool mapped = false) {
+      Query query = query_on(collective, bytes);
+      query.problem.ranks = ranks;
+      query.on_nvlinks = nvlinks;
+      query.mapped = mapped;
+      return std::string(chosen(query));
+    };
+    EXPECT_EQ(on(8, 128 << 10), "direct");
+    EXPECT_EQ(on(8, (128 << 10) + 1), "binary_tree");
+    EXPECT_EQ(on(8, 8 << 20), "binary_tree");
+    EXPECT_EQ(on(8, (8 << 20) + 1), "chain");
+    EXPECT_EQ(on(2, 64 << 20), "direct") << "the root has one peer";
+    EXPECT_EQ(on(9, 64 << 20), "binary_tree");
+    EXPECT_EQ(on(8, 64 << 20, false), "direct");
+    const bool broadcasts = collective == Collective::broadcast;
+    EXPECT_EQ(on(8, 1 << 20, true, true), "binary_tree");
+    EXPECT_EQ(on(8, 2 << 20, true, true), broadcasts ? "split_mapped" : "binary_tree");
+    EXPECT_EQ(on(9, 64 << 10, true, true), broadcasts ? "split_mapped" : "binary_tree");
   }
-  Query many = query_on(Collective::broadcast, 64 << 10);
-  many.mapped = many.on_nvlinks = true;
-  many.problem.ranks = 9;
-  EXPECT_EQ(chosen(many), "split_mapped");
+}
+
+// Accesses to peers' buffers save copies, but wait for each peer.
+TEST(ChooseForGpus, ChoosesLanes_ForShortExchangesOfWindows) {
+  Query query = query_on(Collective::all_to_all, (16 << 20) - 1);
+  query.mapped = query.on_nvlinks = true;
+  EXPECT_EQ(chosen(query), "direct");
+  ++query.block_bytes;
+  EXPECT_EQ(chosen(query), "direct_mapped");
 }
 
 TEST(ChooseForGpus, ChoosesSimple_ForPeersMemory) {
@@ -120,8 +148,8 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
   query.on_nvlinks = true;
   for (const auto& [bytes, algorithm] : {std::pair(512U << 10, "two_shot"),
                                          {640U << 10, "two_shot_staged"},
-                                         {4U << 20, "two_shot_staged"},
-                                         {8U << 20, "two_shot"}}) {
+                                         {2U << 20, "two_shot_staged"},
+                                         {4U << 20, "two_shot"}}) {
     query.block_bytes = bytes;
     for (const Rank ranks : {2U, 8U}) {
       query.problem.ranks = ranks;
@@ -171,7 +199,7 @@ TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
     for (const Algorithm* algorithm : query.catalogue) {
       if (!std::string_view(algorithm->name()).ends_with("_staged")) continue;
       EXPECT_EQ(ruled_out(query, *algorithm, Protocol::simple),
-                "needs several GPUs of one host that access each other's memory");
+                "needs several GPUs of one host, each pair connected by NVLink");
       query.algorithm = algorithm->name();
       for (const std::uint32_t positions : {2U, 3U, 4U}) {
         query.ring = {.channels = 16, .positions = positions};

@@ -89,7 +89,7 @@ TEST(ChooseForGpus, ChoosesSwitchesInBuffers_ForLargeSums) {
   }
   for (const Rank ranks : {4U, 5U}) {
     EXPECT_EQ(on(ranks, 4 * kMiB + 1), kSwitchMapped);
-    EXPECT_EQ(on(ranks, 4 * kMiB), "two_shot_staged");
+    EXPECT_EQ(on(ranks, 4 * kMiB), "two_shot_mapped");
   }
   EXPECT_EQ(on(3, 64 * kMiB), "two_shot_mapped");
   EXPECT_EQ(on(9, 64 * kMiB), "two_shot_mapped");

@@ -46,7 +46,9 @@ struct LaneBudget {
   std::uint32_t remote_channels = kMaxLaneChannels, rail_channels = 0;
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
-  StagingRing ring = {};  // Each of several ranks of a single host has one. A further communicator has a smaller one.
+  // Each of several ranks of a single host has one, for use if NVLink connects all of them. A further communicator has
+  // a smaller one.
+  StagingRing ring = {};
 
   // Bytes of all lanes from one rank to another of its host.
   std::size_t lanes_bytes() const;

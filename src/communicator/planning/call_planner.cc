@@ -54,7 +54,7 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   if (choice.staged && query.problem.ranks > 1 && !has_ring) {
     return unsupported(
         "algorithm '" + std::string(choice.algorithm) +
-        "' needs several GPUs of one host that access each other's memory: take another, or leave the choice "
+        "' needs several GPUs of one host, each pair connected by NVLink: take another, or leave the choice "
         "open");
   }
   if (!choice.mapped || query.mapped) return choice;
