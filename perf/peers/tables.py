@@ -19,6 +19,9 @@ BEGIN = """# Results
 settings of every competitor. [LIMITS.md](LIMITS.md) explains rows that miss their targets, [REGRET.md](REGRET.md) has the cost
 of the tuner's choices, and [PENDING.md](PENDING.md) lists what is not measured yet.
 
+GPUs: [H200.md](H200.md) has what ran on one H200, also beside NCCL, and [COUNTS.md](COUNTS.md) the instructions of the kernels. All
+tables below are of host memory.
+
 The link between two cores is *siblings* (two threads of one core: below 40 ns one way), *near* (below 90), *middle*, *far* (180 and
 more), or *mixed*, if it changed during the row. Names of tuned peers list what differs from the installed settings: nocma (no
 copies by the kernel), seg (segments of 256 KiB), wide (fragments of 128 KiB), sm (collectives in shared memory), malloc (the C
