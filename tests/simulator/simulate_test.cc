@@ -112,6 +112,40 @@ TEST(Simulation, FanOutOccupiesChannel_OncePerMessage) {
   EXPECT_NEAR(outcome.time_us, 5 + 3 * 100 + kWay + 100, 1e-2);
 }
 
+// A sum in two shots sends to all peers, folds, and receives from all peers, each in a step if messages are joined.
+TEST(Simulation, JoinsMessagesOfPeers) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  costs.step_us.fill(100);
+  const auto steps = [&] {
+    const Outcome sum = simulated(network, costs, {Collective::all_reduce, "two_shot"}, whole(4));
+    return std::lround(sum.time_us / 100);
+  };
+  EXPECT_EQ(steps(), 3 + 1 + 3);
+  costs.joins_copies = true;
+  EXPECT_EQ(steps(), 3);
+  costs.received_us.fill(50);  // Twice: two hops.
+  EXPECT_EQ(steps(), 4);
+}
+
+// Messages of one lane remain steps of their own.
+TEST(Simulation, RunsAllAlgorithmsWithJoinedMessages) {
+  Costs costs = plain_costs();
+  costs.joins_copies = true;
+  for (const Rank ranks : {3U, 8U}) {
+    const Network network = network_of(cluster_of(1, ranks));
+    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                        Collective::broadcast, Collective::all_to_all}) {
+      const Problem problem = {.collective = collective, .ranks = ranks, .groups = {}};
+      for (const Algorithm* algorithm : catalogue(collective)) {
+        if (!algorithm->supports(problem) || accesses_peers(algorithm->name())) continue;
+        const std::string name(algorithm->name());
+        EXPECT_GT(simulated(network, costs, {collective, name.c_str()}, whole(8e6)).time_us, 5) << name;
+      }
+    }
+  }
+}
+
 TEST(Simulation, FreesSlot_AfterReceivingStep) {
   const Network network = network_of(cluster_of(1, 2));
   Costs costs = plain_costs();
