@@ -87,8 +87,10 @@ std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   Shown shown(rig, own);
   for (const std::uint64_t output : {std::uint64_t{0}, kCount}) {
     shown.write(0, static_cast<std::int32_t>(rank));
-    const DeviceCall call =
+    DeviceCall call =
         own.call(0, call_of(Collective::all_to_all, DataType::int32, kBlock, shown.at(0), shown.at(output)));
+    call.options.algorithm = "direct_mapped";  // Lanes are chosen for short blocks.
+    call.options.update_agreement_hash();
     auto* items = own.take<std::int32_t>(kCount, -1);
     if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
     (void)rig.device().copy(reinterpret_cast<std::byte*>(items), shown.at(output), kCount * sizeof *items,
