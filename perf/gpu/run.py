@@ -16,9 +16,11 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "peers"))
 import clients  # noqa: E402
 import mps  # noqa: E402
 import report  # noqa: E402
+import stored  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 RANKS = (2, 4, 8)
@@ -239,7 +241,7 @@ def write(path, text):
 def store(options, result, whole):
     path = path_of(options, result, whole)
     os.makedirs(options.results, exist_ok=True)
-    write(path + ".json", json.dumps(result, indent=1) + "\n")
+    write(path + ".json", stored.text(result) + "\n")
     write(path + ".md", report.table(result))
     return path
 
