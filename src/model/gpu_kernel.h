@@ -37,8 +37,8 @@ struct GpuKernel {
 };
 const GpuKernel& gpu_kernel();
 
-// Sets the costs of Tutti's kernels, but not hops. Costs count messages, each of Simple as half a
-// step, as if each peer had a step of its own: short calls of Simple to several peers are predicted too slow.
+// Sets the costs of Tutti's kernels, but not hops. Costs count messages, each of Simple as half a step, as if each peer
+// had a step of its own: short calls of Simple to several peers are predicted too slow.
 void set_gpu_kernel(Costs& costs);
 // Adds the instructions of a step to hops that are those of links alone, for models that count hops, but not steps.
 void add_instructions(Costs& costs);
