@@ -176,6 +176,12 @@ TEST(Straighten, JoinsNothing_WhenLaneLacksSlots) {
   Straightened narrow(plan);
   narrow.change_lanes([](LaneView& view) { view.slot_shift = 0; });
   EXPECT_EQ(narrow.steps(80).size(), 4U);
+  Steps received(0);
+  for (std::uint32_t unit = 0; unit < 4; ++unit) received.recv(1 + unit % 2, output(unit));
+  Straightened reader(plan_of(received, 4));
+  EXPECT_EQ(reader.steps(80).size(), 2U);
+  reader.change_lanes([](LaneView& view) { view.slot_shift = 0; });
+  EXPECT_EQ(reader.steps(80).size(), 4U) << "the writer waits for the reader";
 }
 
 TEST(Straighten, JoinsNoMessagesToOneTarget) {

@@ -167,5 +167,19 @@ TEST(Predictions, ChargeEveryChunk_OfPlansInLockstep) {
   EXPECT_NEAR(hops("direct", 10), hops("direct", 1), 1e-9);
 }
 
+// LL on GPUs. Work of ranks in sequence overlaps with nothing then, either.
+TEST(Predictions, ChargeEveryChunk_OfLoopsWithoutOverlap) {
+  const Problem problem{.collective = Collective::broadcast, .ranks = 8, .groups = {}};
+  const CostLaw cost_law = find(Collective::broadcast, "binary_tree")->cost_law(problem);
+  const auto predicted = [&](bool overlaps, double chunks) {
+    return predict(cost_law, {.block_bytes = 65536 * chunks, .chunk_bytes = 65536, .overlaps = overlaps},
+                   machine_of_devices());
+  };
+  EXPECT_NEAR(predicted(true, 10).hops_us, predicted(true, 1).hops_us, 1e-9);
+  EXPECT_NEAR(predicted(false, 10).hops_us, 10 * predicted(true, 1).hops_us, 1e-9);
+  EXPECT_NEAR(predicted(false, 10).work_us, 10 * predicted(true, 1).work_us, 1e-6);
+  EXPECT_LT(predicted(true, 10).work_us, 0.9 * predicted(false, 10).work_us);
+}
+
 }  // namespace
 }  // namespace tutti::test
