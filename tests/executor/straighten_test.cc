@@ -154,7 +154,7 @@ TEST(Straighten, JoinsNoSimpleMessagesThatFold) {
   EXPECT_EQ(count(sums), 2U);
   Steps spreads(0);  // The sum of two units to two ranks.
   spreads.fold({input(0), input(1)}, {lane(1, 1, 0), lane(2, 1, 0)});
-  spreads.send(input(2), 1);
+  spreads.send(input(2), 1, 1);
   EXPECT_EQ(count(spreads), 2U);
   Steps overlaps(0);
   overlaps.recv(1, output(0));

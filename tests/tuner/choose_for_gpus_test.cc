@@ -66,6 +66,16 @@ TEST(ChooseForGpus, ChoosesLl_WhileMessagesFitInSlots) {
   EXPECT_EQ(protocol(query), Protocol::simple);
 }
 
+// The kernel of LL messages runs one chunk after the other.
+TEST(ChooseForGpus, OverlapsChunks_ButNotOfLl) {
+  for (const std::string_view protocol : kProtocols) {
+    Query query = query_on(Collective::all_reduce, 1 << 20);
+    query.algorithm = "two_shot";
+    query.protocol = protocol;
+    EXPECT_EQ(choose(query).value().loop.skew, query.protocol == "LL" ? 0U : 1U) << protocol;
+  }
+}
+
 // Accesses to peers' buffers exchange addresses first, which takes longer than the additional bytes of LL.
 TEST(ChooseForGpus, ChoosesLl_ForWindowsOfMediumSize) {
   Query query = query_on(Collective::all_reduce, 1024 << 10);
