@@ -128,22 +128,20 @@ TEST(Simulation, JoinsMessagesOfPeers) {
   EXPECT_EQ(steps(), 4);
 }
 
-// Messages of one lane remain steps of their own.
-TEST(Simulation, RunsAllAlgorithmsWithJoinedMessages) {
+// In each round of bruck, a rank exchanges several blocks with one peer.
+TEST(Simulation, JoinsNoMessagesOfOneLane) {
+  const Network network = network_of(cluster_of(1, 8));
   Costs costs = plain_costs();
+  costs.step_us.fill(100);
+  costs.channel_gbytes_per_s.fill(10);
+  Call call = whole(8e6);
+  call.chunk_bytes = 1e5;
+  call.loop.skew = 1;
+  call.loop.slots = 4;
+  const auto us = [&] { return simulated(network, costs, {Collective::all_gather, "bruck"}, call).time_us; };
+  const double apart_us = us();
   costs.joins_copies = true;
-  for (const Rank ranks : {3U, 8U}) {
-    const Network network = network_of(cluster_of(1, ranks));
-    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
-                                        Collective::broadcast, Collective::all_to_all}) {
-      const Problem problem = {.collective = collective, .ranks = ranks, .groups = {}};
-      for (const Algorithm* algorithm : catalogue(collective)) {
-        if (!algorithm->supports(problem) || accesses_peers(algorithm->name())) continue;
-        const std::string name(algorithm->name());
-        EXPECT_GT(simulated(network, costs, {collective, name.c_str()}, whole(8e6)).time_us, 5) << name;
-      }
-    }
-  }
+  EXPECT_DOUBLE_EQ(us(), apart_us);
 }
 
 TEST(Simulation, FreesSlot_AfterReceivingStep) {
