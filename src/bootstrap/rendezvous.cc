@@ -94,8 +94,11 @@ void Rendezvous::join(AcceptedPeer accepted) {
   }
   if (Status refusal = refuse(claim, record); !refusal.ok()) {
     acceptor_.stop_listening(Role::invitation);
-    (void)channel.send_failure(refusal).ok();  // Before fail() reports to rank 0, which may end this process.
-    return fail(refusal);
+    const bool ends_process = in_this_process(record);  // Its rank may end this process at once; see fail().
+    if (!ends_process) (void)channel.send_failure(refusal).ok();
+    fail(refusal);
+    if (ends_process) (void)channel.send_failure(refusal).ok();
+    return;
   }
   members_.emplace(claim.rank, Member{std::move(channel), record});
   log(LogLevel::trace, "rank %u of %u connected: %s", claim.rank, ranks_, describe(record.peer).c_str());
@@ -105,10 +108,23 @@ void Rendezvous::join(AcceptedPeer accepted) {
 
 // Sends the identity of this process, which ranks report if it is stopped.
 void Rendezvous::send_host(Rank newcomer) {
-  const bool is_new = host_.rank == kRendezvous && members_.at(newcomer).record.peer.process == host_.process.process;
+  const bool is_new = host_.rank == kRendezvous && in_this_process(members_.at(newcomer).record);
   if (is_new) host_.rank = newcomer;
   for (auto& [rank, member] : members_) {
     if (is_new || rank == newcomer) (void)member.channel.send(Message::host, bytes_of(host_)).ok();
+  }
+}
+
+bool Rendezvous::in_this_process(const JoinRecord& record) const {
+  return record.peer.process == host_.process.process;
+}
+
+// Ranks of this process come last: one that receives the message may end the process at once.
+void Rendezvous::send_to_members(const std::function<void(ControlChannel&)>& send) {
+  for (const bool local : {false, true}) {
+    for (auto& [rank, member] : members_) {
+      if (in_this_process(member.record) == local) send(member.channel);
+    }
   }
 }
 
@@ -185,10 +201,7 @@ void Rendezvous::receive(Rank rank, Member& member) {
   member.reached = true;
   if (++reached_ < members_.size()) return;
   acceptor_.stop_listening();  // Stop before ranks can create another communicator at the same rendezvous address.
-  // Rank 0 last: it is likely to be a thread of this process, and may end the process at once.
-  for (auto entry = members_.rbegin(); entry != members_.rend(); ++entry) {
-    (void)entry->second.channel.send(Message::complete).ok();
-  }
+  send_to_members([](ControlChannel& channel) { (void)channel.send(Message::complete).ok(); });
   finished_ = true;
 }
 
@@ -229,9 +242,7 @@ void Rendezvous::fail(const Status& status) {
   acceptor_.stop_listening(Role::invitation);
   log(LogLevel::info, "joining failed: %s", status.message().c_str());
   failure_ = {status.code(), status.message()};
-  // Rank 0 last; see run().
-  for (auto entry = members_.rbegin(); entry != members_.rend(); ++entry)
-    (void)entry->second.channel.send_failure(status).ok();
+  send_to_members([&](ControlChannel& channel) { (void)channel.send_failure(status).ok(); });
   members_.clear();
   report_ = {};
 }

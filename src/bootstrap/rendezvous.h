@@ -42,6 +42,8 @@ class Rendezvous {
   void notice_duplicate(const PeerRecord& duplicate);
   Status refuse(const Claim& claim, const JoinRecord& record) const;
   void send_host(Rank newcomer);
+  bool in_this_process(const JoinRecord& record) const;
+  void send_to_members(const std::function<void(ControlChannel&)>& send);
   void start();
   void check_liveness();
   void receive(Rank rank, Member& member);

@@ -263,6 +263,25 @@ TEST(Rendezvous, NamesBothWorldSizes_WhenTheyDiffer) {
   }
 }
 
+// Rank 0 joins last, in the process of the rendezvous, and ends the process when it has received the error.
+TEST(Rendezvous, ReportsToAllRanks_BeforeRankZeroEndsItsProcess) {
+  constexpr Rank kOthers = 15;
+  static const Gate connected;
+  const RendezvousPoint point = on_this_host();
+  Processes processes;
+  processes.start([&]() -> std::string {
+    set_log_level(LogLevel::trace);
+    set_log_sink([](std::string_view line) {
+      if (line.find("connected: ") != std::string_view::npos) connected.open();
+    });
+    Result<UniqueId> id = share_unique_id({0, 2, "test", point}, RendezvousOptions{}, {});
+    for (Rank other = 0; other < kOthers; ++other) connected.wait();
+    return id.ok() ? Bootstrap::join(id.value(), 0, 2, {}).status().message() : std::move(id).status().message();
+  });
+  for (Rank rank = 1; rank <= kOthers; ++rank) processes.start([=] { return join_at(point, rank, kOthers + 2, 1); });
+  for (const std::string& text : processes.reports()) EXPECT_EQ(text.find("world sizes differ: rank "), 0U) << text;
+}
+
 // The rank exits long before rank 0's deadline.
 TEST(Rendezvous, ReportsRankWithoutSecret) {
   const RendezvousPoint point = on_this_host();
