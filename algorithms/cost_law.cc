@@ -4,8 +4,6 @@
 #include <bit>
 #include <map>
 
-#include "algorithms/host_map.h"
-
 namespace tutti {
 namespace {
 
@@ -163,7 +161,7 @@ CostLaw with_arbitrary_ranks(const Problem& problem, const Traffic& own) {
   return cost_law;
 }
 
-CostLaw with_agents(const Problem& problem, Agents agents) {
+CostLaw with_agents(const Problem& problem, Agents agents, HostRoute route) {
   const HostMap map(problem);
   std::map<Rank, double> hosts_of_size;
   for (Rank host = 0; host < map.hosts(); ++host) hosts_of_size[map.size(host)] += 1;
@@ -179,7 +177,8 @@ CostLaw with_agents(const Problem& problem, Agents agents) {
     across.received = std::max(across.received, handled - 1);
     across.between = std::max({across.between, size * (rounds - 1), static_cast<double>(problem.ranks - size)});
   }
-  across.sent = across.depth = across.chain = across.stalls = rounds - 1;
+  across.sent = rounds - 1;
+  across.depth = across.chain = across.stalls = route == HostRoute::ring ? rounds - 1 : 1;
   if (problem.ranks > map.hosts()) inside.depth = inside.chain = inside.stalls = rounds;
   if (agents == Agents::sum) {
     // A share is rounded on its way to its host's agent, unless the agent owns it, and once more between hosts.

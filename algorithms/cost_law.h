@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "algorithms/host_map.h"
 #include "src/plan/cost_law.h"
 #include "src/plan/problem.h"
 
@@ -48,10 +49,10 @@ std::vector<RoundTraffic> rounds_by_halves(Rank ranks);
 // Communication along trees, whose edges have no relation to hosts.
 CostLaw with_arbitrary_ranks(const Problem& problem, const Traffic& own);
 
-// Exchange by HostMap's agents, with all hosts or in a ring of hosts: one round per host. A ring of sums is rounded
-// more often.
+// Exchange by HostMap's agents: one round per host inside hosts. Between hosts, the messages depend on each other in a
+// ring only. A ring of sums is rounded more often.
 enum class Agents : std::uint8_t { forward, sum };
-CostLaw with_agents(const Problem& problem, Agents agents);
+CostLaw with_agents(const Problem& problem, Agents agents, HostRoute route);
 
 // Access to peers' memory: each rank exchanges a flag with every other rank at entry and exit.
 CostLaw in_peers_memory(const Problem& problem, double sent, double received);

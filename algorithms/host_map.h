@@ -29,6 +29,8 @@ class HostMap {
   Rank size(Rank host) const { return sizes_[host]; }
   Rank end(Rank host) const { return firsts_[host] + sizes_[host]; }
   Rank smallest() const { return *std::min_element(sizes_.begin(), sizes_.end()); }
+  // All hosts have equally many ranks.
+  bool even() const { return smallest() == *std::max_element(sizes_.begin(), sizes_.end()); }
   Rank host_of(Rank rank) const {
     return static_cast<Rank>(std::upper_bound(firsts_.begin(), firsts_.end(), rank) - firsts_.begin() - 1);
   }
