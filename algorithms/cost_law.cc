@@ -177,8 +177,9 @@ CostLaw with_agents(const Problem& problem, Agents agents, HostRoute route) {
     across.received = std::max(across.received, handled - 1);
     across.between = std::max({across.between, size * (rounds - 1), static_cast<double>(problem.ranks - size)});
   }
-  across.sent = rounds - 1;
-  across.depth = across.chain = across.stalls = route == HostRoute::ring ? rounds - 1 : 1;
+  const bool ring = route == HostRoute::ring;
+  across.sent = ring ? std::max(rounds - 1, across.received) : rounds - 1;
+  across.depth = across.chain = across.stalls = ring ? rounds - 1 : 1;
   if (problem.ranks > map.hosts()) inside.depth = inside.chain = inside.stalls = rounds;
   if (agents == Agents::sum) {
     // A share is rounded on its way to its host's agent, unless the agent owns it, and once more between hosts.

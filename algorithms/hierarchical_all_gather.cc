@@ -1,6 +1,7 @@
 // All-gather by hosts: each block is sent once to each other host, to the rank at its owner's position, and forwarded
 // inside that host. A host's link carries (k-1)/k S per direction, instead of g times as much. On hosts of equal sizes,
-// messages are received one round after they are sent, and a chunk is between hosts while others are inside.
+// messages are received one round after they are sent, and a chunk is between hosts while others are inside. A ring has
+// one stage less, so that both parts of an all-reduce can share their lanes.
 //   hierarchical  Each rank first sends its block to k-1 hosts, the next one first, so that no two ranks begin with the
 //                 same peer. Latency: 2 alpha. Source: the multi-leader all-gather of Kandalla et al., "Designing
 //                 multi-leader-based allgather algorithms for multi-core clusters", 2009; here every rank is a leader.
@@ -21,7 +22,8 @@ class Hierarchical : public EntryOverHosts {
   Shape shape(const Problem& problem) const override {
     const HostMap map(problem);
     if (!map.even()) return {.rounds = map.hosts(), .stages = {0}};
-    return {.rounds = map.hosts() + 1, .stages = {0, 1, kLastStage}};
+    if (route_ == HostRoute::ring) return {.rounds = map.hosts() + 1, .stages = {0, 1}};
+    return {.rounds = map.hosts() + 1, .stages = {0, 1, 2}};
   }
 
   CostLaw cost_law(const Problem& problem) const override { return with_agents(problem, Agents::forward, route_); }
@@ -49,12 +51,12 @@ class Hierarchical : public EntryOverHosts {
   }
 
  private:
-  // First round of the last stage.
-  static constexpr Rank kLastStage = 2;
-
   // Tag of messages that are sent in this round. Messages that are received in the stage in which they are sent have a
   // lane of their own: they overtake messages of later chunks, which are received in the next stage.
-  static std::uint16_t tag(const HostMap& map, Rank round) { return map.even() && round >= kLastStage ? 1 : 0; }
+  std::uint16_t tag(const HostMap& map, Rank round) const {
+    const Rank last_stage = route_ == HostRoute::ring ? 1 : 2;
+    return map.even() && round >= last_stage ? 1 : 0;
+  }
 
   // One step stores the block to this rank's output, and sends it to the next host of a ring and to all other ranks of
   // this host.

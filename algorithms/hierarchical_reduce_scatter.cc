@@ -21,6 +21,7 @@ class Hierarchical : public EntryOverHosts {
   Shape shape(const Problem& problem) const override {
     const HostMap map(problem);
     if (!map.even()) return {.rounds = map.hosts(), .stages = {0}};
+    if (route_ == HostRoute::ring) return {.rounds = map.hosts() + 1, .stages = {0, map.hosts()}};
     return {.rounds = map.hosts() + 1, .stages = {0, map.hosts() - 1, map.hosts()}};
   }
 
@@ -57,7 +58,10 @@ class Hierarchical : public EntryOverHosts {
   // Tag of messages for sums, by the round in which the ranks of a host send. Messages that are received in the first
   // stage, in which they are sent, have a lane of their own: they overtake messages of earlier chunks, which are
   // received in the next stage.
-  static std::uint16_t tag(const HostMap& map, Rank round) { return map.even() && round + 2 < map.hosts() ? 1 : 0; }
+  std::uint16_t tag(const HostMap& map, Rank round) const {
+    const Rank first_stage = map.hosts() - (route_ == HostRoute::ring ? 1 : 2);  // Rounds whose messages it receives.
+    return map.even() && round < first_stage ? 1 : 0;
+  }
 
   // The ranks of a host send to an agent, each term once, and a sum is rounded on its way to each next host. The mean
   // over the blocks' hosts.

@@ -42,7 +42,10 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
     return requires_hosts ? "needs several hosts with several ranks each"
                           : "does not support " + describe(query.problem);
   }
-  if (query.thread_blocks == 0 && query.algorithm.empty() && algorithm.name() == std::string_view("hierarchical_tree"))
+  const std::string_view name = algorithm.name();
+  const bool all_reduces = query.problem.collective == Collective::all_reduce;
+  if (query.thread_blocks == 0 && query.algorithm.empty() &&
+      (name == "hierarchical_tree" || (all_reduces && name == "host_ring")))
     return "not measured on host memory yet";
   if (query.compression != CompressionFormat::none && !algorithm.supports_compression(query.problem))
     return "ranks would end with different bits under compression";

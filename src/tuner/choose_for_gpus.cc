@@ -47,6 +47,11 @@ constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, bytes between hosts ma
 constexpr std::uint64_t kFlatSumBytes = 128 * kKiB;
 constexpr std::uint64_t kBlockOnRailsBytes =
     16 * kKiB;  // Part of a block for a channel that moves blocks of all ranks.
+// An all-reduce around a ring of hosts is predicted to beat halving and doubling between hosts if a channel sends
+// messages of this size, or of the second one if the number of hosts is no power of two.
+constexpr std::uint64_t kHostRingMessageBytes = 32 * kKiB;
+constexpr std::uint64_t kOddHostRingMessageBytes = 10 * kKiB;
+constexpr std::size_t kMaxDirectHosts = 4;  // Up to this number, hosts exchange their sums directly.
 constexpr std::uint64_t kRingBytes =
     32 * kKiB;  // Total over all ranks; above, link bandwidth matters more than the number of rounds.
 constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
@@ -168,8 +173,20 @@ std::string_view along_links(const Query& query) {
   }
 }
 
+// True if an all-reduce around a ring of hosts is predicted to be the fastest. Compressed sums would be rounded more
+// often.
+bool prefers_ring_of_hosts(const Query& query) {
+  if (query.problem.collective != Collective::all_reduce || query.problem.groups.size() != 1) return false;
+  if (query.compression != CompressionFormat::none) return false;
+  const std::size_t hosts = query.problem.groups[0].size();
+  if (hosts <= kMaxDirectHosts || !is_on_rails(query, "host_ring")) return false;
+  const std::uint64_t message = std::has_single_bit(hosts) ? kHostRingMessageBytes : kOddHostRingMessageBytes;
+  return query.block_bytes >= message * query.problem.ranks * usable_channels(query, lane_channels(query, "host_ring"));
+}
+
 // An algorithm with more channels, because its lanes are along rails, is preferred.
 std::string_view hierarchical(const Query& query) {
+  if (prefers_ring_of_hosts(query)) return "host_ring";
   const bool reduces_to_root = query.problem.collective == Collective::reduce;
   const std::string_view usual = reduces_to_root ? "hierarchical_tree" : "hierarchical";
   if (query.rail_channels <= query.lane_channels || is_on_rails(query, usual)) return usual;

@@ -50,6 +50,38 @@ TEST(ChooseForGpus, ChoosesRecursiveDoubling_ForSmallSumsBetweenHosts) {
   EXPECT_EQ(chosen(compressed), "hierarchical");
 }
 
+// Halving and doubling send ever shorter messages, and need more rounds if the number of hosts is no power of two.
+TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
+  const std::vector<const Algorithm*> on_rails = {find(Collective::all_reduce, "hierarchical"),
+                                                  find(Collective::all_reduce, "host_ring")};
+  const auto min_exponent = [&](Rank hosts) {  // log2 of the smallest size.
+    for (int exponent = 18; exponent < 34; ++exponent) {
+      Query query = query_on_hosts(Collective::all_reduce, std::uint64_t{1} << exponent, hosts);
+      query.on_rails = on_rails;
+      if (chosen(query) == "host_ring") return exponent;
+      EXPECT_EQ(chosen(query), "hierarchical");
+    }
+    return 0;
+  };
+  EXPECT_EQ(min_exponent(4), 0) << "few hosts exchange sums directly";
+  EXPECT_EQ(min_exponent(5), 24);
+  EXPECT_EQ(min_exponent(8), 26);
+  EXPECT_EQ(min_exponent(12), 25);
+  EXPECT_EQ(min_exponent(64), 29);
+  Query query = query_on_hosts(Collective::all_reduce, 1 << 30, 8);
+  query.on_rails = {on_rails[0]};
+  EXPECT_EQ(chosen(query), "hierarchical");
+  query.on_rails = on_rails;
+  query.max_channels = 1;
+  query.block_bytes = 2 << 20;
+  EXPECT_EQ(chosen(query), "host_ring") << "messages of one channel are long";
+  query.compression = CompressionFormat::int8;
+  EXPECT_EQ(chosen(query), "hierarchical");
+  query.compression = CompressionFormat::none;
+  query.problem.groups.push_back({4, 4});
+  EXPECT_EQ(chosen(query), "hierarchical") << "racks";
+}
+
 // Algorithms on rails have more channels than others. Between hosts there is only Simple.
 TEST(ChooseForGpus, UsesChannelsOfRails) {
   Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 2);
