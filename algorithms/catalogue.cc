@@ -15,6 +15,8 @@
   entry(all_reduce, hierarchical)           \
   entry(all_reduce, hierarchical_ring)      \
   entry(all_reduce, hierarchical_tree)      \
+  entry(all_reduce, host_one_shot)          \
+  entry(all_reduce, host_doubling)          \
   entry(all_reduce, host_ring)              \
   entry(all_reduce, two_shot_mapped)        \
   entry(all_reduce, two_shot_staged)        \

@@ -45,7 +45,7 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   const std::string_view name = algorithm.name();
   const bool all_reduces = query.problem.collective == Collective::all_reduce;
   if (query.thread_blocks == 0 && query.algorithm.empty() &&
-      (name == "hierarchical_tree" || (all_reduces && name == "host_ring")))
+      (name == "hierarchical_tree" || (all_reduces && name.starts_with("host_"))))
     return "not measured on host memory yet";
   if (query.compression != CompressionFormat::none && !algorithm.supports_compression(query.problem))
     return "ranks would end with different bits under compression";

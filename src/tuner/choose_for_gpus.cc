@@ -2,14 +2,12 @@
 // change sides or did so before one H200 had measured the instructions of a call, or from published measurements of
 // other software. They stay until GPUs with NVLink have measured both sides.
 #include <algorithm>
-#include <bit>
 
-#include "src/tuner/choose.h"
+#include "src/tuner/choose_over_hosts.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kOneShotBytes = 256 * kKiB;  // Total bytes that a rank sends.
 constexpr std::uint64_t kMaxLlBytes = 64 * kKiB;     // Algorithms that send whole blocks to several ranks.
 // Broadcasts and reductions to a root over NVLinks: sizes up to which direct, a tree with LL, and a tree are predicted
@@ -41,64 +39,18 @@ constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of 
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
 constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
-constexpr Rank kFewRanks = 8;
-constexpr std::uint64_t kFlatBytes = 4 * kKiB;  // Above, bytes between hosts matter more than the number of messages.
-// The same for sums, times the number of hosts: predicted for 2 to 64 hosts of 8 GPUs with a port each.
-constexpr std::uint64_t kFlatSumBytes = 128 * kKiB;
 constexpr std::uint64_t kBlockOnRailsBytes =
     16 * kKiB;  // Part of a block for a channel that moves blocks of all ranks.
-// An all-reduce around a ring of hosts is predicted to beat halving and doubling between hosts if a channel sends
-// messages of this size, or of the second one if the number of hosts is no power of two.
-constexpr std::uint64_t kHostRingMessageBytes = 32 * kKiB;
-constexpr std::uint64_t kOddHostRingMessageBytes = 10 * kKiB;
-constexpr std::size_t kMaxDirectHosts = 4;  // Up to this number, hosts exchange their sums directly.
 constexpr std::uint64_t kRingBytes =
     32 * kKiB;  // Total over all ranks; above, link bandwidth matters more than the number of rounds.
 constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
 constexpr std::uint64_t kRoundBytes = 64 * kKiB;  // Bytes that a network transfers in the time of one round.
-
-// True for sums between hosts that recursive doubling is predicted to compute faster than other algorithms.
-bool is_small_sum(const Query& query) {
-  if (query.problem.collective != Collective::all_reduce || !query.network) return false;
-  if (query.compression != CompressionFormat::none || query.problem.ranks <= kFewRanks) return false;
-  const std::size_t hosts = query.problem.groups.empty() ? query.problem.ranks : query.problem.groups[0].size();
-  return query.block_bytes <= std::max(kFlatSumBytes / hosts, kFlatBytes);
-}
-
-// True if each block should cross a host's link only once. All-to-all has equal traffic between hosts in any case.
-bool prefers_hierarchical(const Query& query) {
-  if (query.problem.groups.empty() || query.block_bytes <= kFlatBytes || is_small_sum(query)) return false;
-  switch (query.problem.collective) {
-    case Collective::all_reduce:
-    case Collective::all_gather:
-    case Collective::reduce_scatter:
-    case Collective::broadcast:
-    case Collective::reduce: return true;
-    default: return false;
-  }
-}
 
 // True if one round of whole blocks beats two rounds of parts. With two ranks both send the same amount, but parts can
 // be summed while others are in transit.
 bool one_round_is_faster(const Query& query) {
   const std::uint64_t more_bytes = query.block_bytes * (query.problem.ranks - 2);
   return query.block_bytes <= kNetworkBytes && more_bytes <= kRoundBytes;
-}
-
-bool is_on_rails(const Query& query, std::string_view algorithm) {
-  return std::any_of(query.on_rails.begin(), query.on_rails.end(),
-                     [=](const Algorithm* each) { return each->name() == algorithm; });
-}
-
-std::uint32_t lane_channels(const Query& query, std::string_view algorithm) {
-  return is_on_rails(query, algorithm) ? std::max(query.rail_channels, query.lane_channels) : query.lane_channels;
-}
-
-// Channels that an algorithm can use of those that exist.
-std::uint32_t usable_channels(const Query& query, std::uint32_t existing) {
-  const std::uint32_t available = std::min(query.thread_blocks, existing);
-  const std::uint32_t requested = query.channels != 0 ? query.channels : query.max_channels;
-  return requested != 0 ? std::min(available, requested) : available;
 }
 
 // Over NVLinks, LL is predicted to be faster than Simple for few chunks: where lanes have a slot for each message of
@@ -149,7 +101,6 @@ std::string_view all_reduce(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (query.compression != CompressionFormat::none)
     return "two_shot";  // If each rank computed whole sums, results would differ in bits.
-  if (is_small_sum(query)) return "recursive_doubling";
   if (query.network && ranks <= kFewRanks) return one_round_is_faster(query) ? "one_shot" : "two_shot";
   const bool once = query.block_bytes * (ranks - 1) <= kOneShotBytes && query.block_bytes <= kMaxLlBytes;
   if (once) return ranks <= kFewRanks ? "one_shot" : "recursive_doubling";
@@ -173,27 +124,6 @@ std::string_view along_links(const Query& query) {
   }
 }
 
-// True if an all-reduce around a ring of hosts is predicted to be the fastest. Compressed sums would be rounded more
-// often.
-bool prefers_ring_of_hosts(const Query& query) {
-  if (query.problem.collective != Collective::all_reduce || query.problem.groups.size() != 1) return false;
-  if (query.compression != CompressionFormat::none) return false;
-  const std::size_t hosts = query.problem.groups[0].size();
-  if (hosts <= kMaxDirectHosts || !is_on_rails(query, "host_ring")) return false;
-  const std::uint64_t message = std::has_single_bit(hosts) ? kHostRingMessageBytes : kOddHostRingMessageBytes;
-  return query.block_bytes >= message * query.problem.ranks * usable_channels(query, lane_channels(query, "host_ring"));
-}
-
-// An algorithm with more channels, because its lanes are along rails, is preferred.
-std::string_view hierarchical(const Query& query) {
-  if (prefers_ring_of_hosts(query)) return "host_ring";
-  const bool reduces_to_root = query.problem.collective == Collective::reduce;
-  const std::string_view usual = reduces_to_root ? "hierarchical_tree" : "hierarchical";
-  if (query.rail_channels <= query.lane_channels || is_on_rails(query, usual)) return usual;
-  if (reduces_to_root) return "chain";
-  return is_on_rails(query, "host_ring") ? "host_ring" : usual;
-}
-
 // Broadcast, or reduction to a root. direct passes all bytes through the links of the root.
 // Between 8 ranks on one H200, split_mapped took 135 us for 256 KiB.
 std::string_view to_or_from_root(const Query& query, bool mapped) {
@@ -209,7 +139,8 @@ std::string_view to_or_from_root(const Query& query, bool mapped) {
 std::string_view algorithm_for(const Query& query) {
   const std::string_view round = along_links(query);
   if (!round.empty()) return round;
-  if (prefers_hierarchical(query)) return hierarchical(query);
+  const std::string_view over_hosts = query.network ? choose_over_hosts(query) : "";
+  if (!over_hosts.empty()) return over_hosts;
   const bool mapped = query.mapped && query.compression == CompressionFormat::none &&
                       query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool in_place = mapped && !prefers_ll(query, "direct");
@@ -289,8 +220,9 @@ Choice choose_for_gpus(const Query& query) {
                        : small                              ? kLlChunkBytes
                                                             : query.slot_bytes;
   choice.on_rails = is_on_rails(query, choice.algorithm);
-  const bool moves_blocks =
-      query.problem.collective == Collective::all_gather || query.problem.collective == Collective::reduce_scatter;
+  const bool moves_blocks = query.problem.collective == Collective::all_gather ||
+                            query.problem.collective == Collective::reduce_scatter ||
+                            sends_whole_sums(choice.algorithm);
   const std::uint64_t share = choice.staged                     ? kStagedChannelBytes
                               : small && !choice.mapped         ? kLlChannelBytes
                               : choice.on_rails && moves_blocks ? kBlockOnRailsBytes

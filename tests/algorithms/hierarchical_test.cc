@@ -129,7 +129,9 @@ TEST_P(MultiHostAlgorithms, VerifyEvenAndUnevenGroups) {
       for (const Fusion fusion : cases::kFusions) {
         const std::vector<Plan> executed = cases::fused(plans, fusion);
         EXPECT_EQ(verify(executed).status().message(), "") << describe(problem) << ", " << cases::name(fusion);
-        EXPECT_EQ(verify(executed, {}, Messages::rounded).status().message(), "") << describe(problem);
+        if (algorithm_.supports_compression(problem)) {
+          EXPECT_EQ(verify(executed, {}, Messages::rounded).status().message(), "") << describe(problem);
+        }
         ++proofs;
         if (problem.ranks > 20 || fusion == Fusion::stages) continue;
         Loop loop{.chunks = 3, .skew = 1, .order = StageOrder::earliest_first};
@@ -171,9 +173,10 @@ TEST_P(MultiHostAlgorithms, SendMinimalBytesBetweenHosts) {
     }
   }
   const std::uint64_t units = plans[0].shape.units;
+  const bool sends_whole_sums = !algorithm_.supports_compression(problem);  // For small messages.
   for (Rank host = 0; host < hosts; ++host) {
     switch (problem.collective) {
-      case Collective::all_reduce: EXPECT_LE(sent[host], 2 * units); break;
+      case Collective::all_reduce: EXPECT_LE(sent[host], units * (sends_whole_sums ? size * (hosts - 1) : 2)); break;
       case Collective::reduce: EXPECT_EQ(sent[host], host == 0 ? 0 : units); break;
       case Collective::broadcast: EXPECT_EQ(sent[host], host == hosts - 1 ? 0 : units); break;
       case Collective::all_to_all: EXPECT_EQ(sent[host], std::uint64_t{size} * size * (hosts - 1)); break;
@@ -182,13 +185,13 @@ TEST_P(MultiHostAlgorithms, SendMinimalBytesBetweenHosts) {
   }
 }
 
-// Excludes the two algorithms that cut a block into shards, which have tests of their own.
+// Excludes the algorithms that cut a block into shards, which have tests of their own.
 std::vector<cases::Entry> entries_over_hosts() {
   std::vector<cases::Entry> entries = cases::all_entries();
   std::erase_if(entries, [](const cases::Entry& entry) {
     const std::string_view name = entry.algorithm->name();
     return !requires_hosts(*entry.algorithm, entry.collective) ||
-           (entry.collective == Collective::all_reduce && name != "hierarchical_tree");
+           (entry.collective == Collective::all_reduce && (name == "hierarchical" || name == "hierarchical_ring"));
   });
   return entries;
 }

@@ -157,6 +157,14 @@ class Page(unittest.TestCase):
                 table = run(*COMPARE, "--topology", "dgx-h100", "--hosts", str(hosts), "--bytes", str(self.size_of(row["size"])))
                 self.assertEqual(row[f"{hosts} hosts"], f"{table['sizes'][0]['bus_bw']:.0f}", (row["size"], hosts))
 
+    def test_latencies_between_hosts_match(self):
+        rows = self.rows_of("Latency between hosts in us")
+        self.assertEqual(len(rows), 4)
+        for row in rows:
+            for hosts in (2, 4, 8, 64):
+                table = run(*COMPARE, "--topology", "dgx-h100", "--hosts", str(hosts), "--bytes", str(self.size_of(row["size"])))
+                self.assertEqual(row[f"{hosts} hosts"], f"{table['sizes'][0]['predicted_us']:.0f}", (row["size"], hosts))
+
     def test_bandwidths_of_all_gather_and_reduce_scatter_match(self):
         rows = self.rows_of("All-gather and reduce-scatter of more than 4 hosts", "collective")
         self.assertEqual(len(rows), 2)

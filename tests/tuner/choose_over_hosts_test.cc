@@ -23,7 +23,7 @@ TEST(ChooseForGpus, PrefersAlgorithmsOnRails) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::reduce}) {
     const bool rooted = collective == Collective::reduce;
     const char* const usual = rooted ? "hierarchical_tree" : "hierarchical";
-    Query query = query_on_hosts(collective, 1 << 20, 5);
+    Query query = query_on_hosts(collective, 8 << 20, 5);
     std::vector<const Algorithm*> on_rails;
     if (!rooted) on_rails.push_back(find(collective, "host_ring"));
     query.on_rails = on_rails;
@@ -37,17 +37,60 @@ TEST(ChooseForGpus, PrefersAlgorithmsOnRails) {
   }
 }
 
-// Recursive doubling sends whole sums, but has fewer rounds.
-TEST(ChooseForGpus, ChoosesRecursiveDoubling_ForSmallSumsBetweenHosts) {
-  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 8, 2)), "recursive_doubling");
-  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 64 << 10, 2)), "recursive_doubling");
-  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, (64 << 10) + 1, 2)), "hierarchical");
-  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 16 << 10, 8)), "recursive_doubling");
-  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 16 << 10, 64)), "hierarchical");
-  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 4 << 10, 64)), "recursive_doubling");
-  Query compressed = query_on_hosts(Collective::all_reduce, 16 << 10, 2);
-  compressed.compression = CompressionFormat::int8;
-  EXPECT_EQ(chosen(compressed), "hierarchical");
+// Small sums are sent whole. From 128 KiB to 1 MiB, up to 64 ranks on more than 4 hosts send to all others.
+TEST(ChooseForGpus, SendsWholeSums_BetweenHosts) {
+  const auto all_reduce = [](std::uint64_t bytes, Rank hosts) {
+    Query query = query_on_hosts(Collective::all_reduce, bytes, hosts);
+    for (const char* name : {"hierarchical", "host_one_shot", "host_doubling"})
+      query.on_rails.push_back(find(Collective::all_reduce, name));
+    return query;
+  };
+  EXPECT_EQ(chosen(all_reduce(8, 2)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(1 << 20, 2)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce((1 << 20) + 1, 2)), "hierarchical");
+  EXPECT_EQ(chosen(all_reduce(256 << 10, 4)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(512 << 10, 4)), "hierarchical");
+  EXPECT_EQ(chosen(all_reduce(8, 64)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(16 << 10, 64)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(17 << 10, 64)), "host_doubling");
+  EXPECT_EQ(chosen(all_reduce(512 << 10, 64)), "host_doubling");
+  EXPECT_EQ(chosen(all_reduce((512 << 10) + 1, 64)), "hierarchical");
+  EXPECT_EQ(chosen(all_reduce(512 << 10, 8)), "two_shot");
+
+  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 256 << 10, 2)), "host_one_shot");
+  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 512 << 10, 2)), "hierarchical") << "without rails";
+  Query query = all_reduce(16 << 10, 2);
+  EXPECT_EQ(choose(query).value().channels, 1U);
+  query.block_bytes = 64 << 10;
+  EXPECT_EQ(choose(query).value().channels, 4U) << "each channel reads all data";
+  query.compression = CompressionFormat::int8;
+  EXPECT_EQ(chosen(query), "hierarchical");
+}
+
+// Hosts of different sizes have no peers at the same position.
+TEST(ChooseForGpus, ChoosesRecursiveDoubling_ForSmallSumsBetweenUnevenHosts) {
+  Query query = query_on_hosts(Collective::all_reduce, 64 << 10, 2);
+  query.problem.groups = {{7, 9}};
+  EXPECT_EQ(chosen(query), "recursive_doubling");
+  ++query.block_bytes;
+  EXPECT_EQ(chosen(query), "hierarchical");
+}
+
+// The root sends to all ranks of other hosts, unless its port would limit that.
+TEST(ChooseForGpus, SendsSmallBlocksDirectly_BetweenHosts) {
+  for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+    EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 2)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 64 << 10, 4)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 4)), "binary_tree");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 64)), "binary_tree");
+  }
+  EXPECT_EQ(chosen(query_on_hosts(Collective::broadcast, 512 << 10, 4)), "hierarchical");
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+    EXPECT_EQ(chosen(query_on_hosts(collective, 16 << 10, 2)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 2)), "hierarchical");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 3)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 64 << 10, 3)), "hierarchical");
+  }
 }
 
 // Halving and doubling send ever shorter messages, and need more rounds if the number of hosts is no power of two.
@@ -55,7 +98,7 @@ TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
   const std::vector<const Algorithm*> on_rails = {find(Collective::all_reduce, "hierarchical"),
                                                   find(Collective::all_reduce, "host_ring")};
   const auto min_exponent = [&](Rank hosts) {  // log2 of the smallest size.
-    for (int exponent = 18; exponent < 34; ++exponent) {
+    for (int exponent = 21; exponent < 34; ++exponent) {
       Query query = query_on_hosts(Collective::all_reduce, std::uint64_t{1} << exponent, hosts);
       query.on_rails = on_rails;
       if (chosen(query) == "host_ring") return exponent;

@@ -1,0 +1,131 @@
+// Limits are where predictions change sides (tutti explain --topology dgx-h100 --hosts N), for 2 to 64 hosts of 8 GPUs
+// with a port each.
+#include "src/tuner/choose_over_hosts.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace tutti {
+namespace {
+
+constexpr std::size_t kFewHosts = 4;
+// Sums that are sent to all hosts: bytes that a rank sends, with lanes along rails and without.
+constexpr std::uint64_t kWholeSumBytesOnRails = 1024 * kKiB, kWholeSumBytes = 256 * kKiB;
+constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
+// two_shot of all ranks, on more than kFewHosts.
+constexpr Rank kMaxTwoShotRanks = 64;
+constexpr std::uint64_t kMinTwoShotBytes = 128 * kKiB, kMaxTwoShotBytes = 1024 * kKiB;
+// Recursive doubling of all ranks: times the number of hosts, or for many hosts the second size.
+constexpr std::uint64_t kFlatSumBytes = 128 * kKiB, kFlatSumBytesOfMany = 4 * kKiB;
+// An all-reduce around a ring of hosts beats halving and doubling between hosts if a channel sends messages of this
+// size, or of the second one if the number of hosts is no power of two.
+constexpr std::uint64_t kRingMessageBytes = 32 * kKiB, kOddRingMessageBytes = 10 * kKiB;
+// Blocks that are sent directly, between two hosts and between more.
+constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfMany = 32 * kKiB;
+// From or to a root: bytes between hosts up to which all ranks communicate with the root, and sizes up to which a
+// binary tree does not distinguish hosts.
+constexpr std::uint64_t kDirectBytesOfRoot = 2048 * kKiB;
+constexpr std::uint64_t kMaxBroadcastTreeBytes = 256 * kKiB, kMaxReduceTreeBytes = 512 * kKiB;
+constexpr std::uint64_t kMaxReduceTreeBytesOfMany = 4096 * kKiB;  // Instead of a chain.
+constexpr std::uint64_t kCompressedFlatBytes = 4 * kKiB;
+
+bool supports(const Query& query, std::string_view name) {
+  const auto supports = [&](const Algorithm* each) { return each->name() == name && each->supports(query.problem); };
+  return std::any_of(query.catalogue.begin(), query.catalogue.end(), supports);
+}
+
+// Each block crosses a host's link once. An algorithm with more channels, because its lanes are along rails, is
+// preferred.
+std::string_view once_between_hosts(const Query& query) {
+  const bool reduces_to_root = query.problem.collective == Collective::reduce;
+  const std::string_view usual = reduces_to_root ? "hierarchical_tree" : "hierarchical";
+  if (query.rail_channels <= query.lane_channels || is_on_rails(query, usual)) return usual;
+  if (reduces_to_root) return "chain";
+  return is_on_rails(query, "host_ring") ? "host_ring" : usual;
+}
+
+// Empty: sums are large.
+std::string_view small_sum(const Query& query, std::size_t hosts) {
+  if (!supports(query, "host_one_shot")) {
+    const bool flat =
+        query.problem.ranks > kFewRanks && query.block_bytes <= std::max(kFlatSumBytes / hosts, kFlatSumBytesOfMany);
+    return flat ? "recursive_doubling" : "";
+  }
+  const std::uint64_t to_all = is_on_rails(query, "host_one_shot") ? kWholeSumBytesOnRails : kWholeSumBytes;
+  if (query.block_bytes * (hosts - 1) <= to_all) return "host_one_shot";
+  if (hosts <= kFewHosts) return "";
+  const bool between = query.block_bytes >= kMinTwoShotBytes && query.block_bytes <= kMaxTwoShotBytes;
+  if (between && query.problem.ranks <= kMaxTwoShotRanks) return "two_shot";
+  const bool doubles = is_on_rails(query, "host_doubling") && query.block_bytes <= kMaxDoublingBytes;
+  return doubles ? "host_doubling" : "";
+}
+
+bool prefers_ring(const Query& query, std::size_t hosts) {
+  if (query.problem.groups.size() != 1 || hosts <= kFewHosts || !is_on_rails(query, "host_ring")) return false;
+  const std::uint64_t message = std::has_single_bit(hosts) ? kRingMessageBytes : kOddRingMessageBytes;
+  return query.block_bytes >= message * query.problem.ranks * usable_channels(query, lane_channels(query, "host_ring"));
+}
+
+std::string_view all_reduce(const Query& query, std::size_t hosts) {
+  const std::string_view small = small_sum(query, hosts);
+  if (!small.empty()) return small;
+  if (query.problem.groups.empty()) return "";
+  return prefers_ring(query, hosts) ? "host_ring" : once_between_hosts(query);
+}
+
+std::uint64_t max_direct_bytes(std::size_t hosts) { return hosts > 2 ? kDirectBytesOfMany : kDirectBytes; }
+
+std::string_view from_or_to_root(const Query& query) {
+  const Rank here = query.problem.groups[0][0];
+  if (query.block_bytes * (query.problem.ranks - here) <= kDirectBytesOfRoot) return "direct";
+  const std::string_view usual = once_between_hosts(query);
+  const bool broadcasts = query.problem.collective == Collective::broadcast;
+  const std::uint64_t tree = broadcasts         ? kMaxBroadcastTreeBytes
+                             : usual == "chain" ? kMaxReduceTreeBytesOfMany
+                                                : kMaxReduceTreeBytes;
+  return query.block_bytes <= tree ? "binary_tree" : usual;
+}
+
+}  // namespace
+
+std::string_view choose_over_hosts(const Query& query) {
+  const bool grouped = !query.problem.groups.empty();
+  const bool compressed = query.compression != CompressionFormat::none;
+  const std::size_t hosts = grouped ? query.problem.groups[0].size() : query.problem.ranks;
+  const bool flat = !grouped || (compressed && query.block_bytes <= kCompressedFlatBytes);
+  switch (query.problem.collective) {
+    case Collective::all_reduce:
+      if (!compressed) return all_reduce(query, hosts);
+      return flat ? "" : once_between_hosts(query);
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+      if (flat) return "";
+      return !compressed && query.block_bytes <= max_direct_bytes(hosts) ? "direct" : once_between_hosts(query);
+    case Collective::broadcast:
+    case Collective::reduce:
+      if (flat) return "";
+      return compressed ? once_between_hosts(query) : from_or_to_root(query);
+    default: return "";
+  }
+}
+
+bool sends_whole_sums(std::string_view algorithm) {
+  return algorithm == "host_one_shot" || algorithm == "host_doubling";
+}
+
+bool is_on_rails(const Query& query, std::string_view algorithm) {
+  return std::any_of(query.on_rails.begin(), query.on_rails.end(),
+                     [=](const Algorithm* each) { return each->name() == algorithm; });
+}
+
+std::uint32_t lane_channels(const Query& query, std::string_view algorithm) {
+  return is_on_rails(query, algorithm) ? std::max(query.rail_channels, query.lane_channels) : query.lane_channels;
+}
+
+std::uint32_t usable_channels(const Query& query, std::uint32_t existing) {
+  const std::uint32_t available = std::min(query.thread_blocks, existing);
+  const std::uint32_t requested = query.channels != 0 ? query.channels : query.max_channels;
+  return requested != 0 ? std::min(available, requested) : available;
+}
+
+}  // namespace tutti
