@@ -46,14 +46,18 @@ TEST_P(DeviceNetwork, ConnectsHosts_OfOneAndOfSeveralRanks) {
   }
 }
 
-// Requests the hierarchical algorithms, since the tuner may choose others.
+// Requests the algorithms, since the tuner may choose others.
 TEST_P(DeviceNetwork, RunsHierarchicalAlgorithms) {
-  CommunicatorOptions options;
-  options.algorithm = "hierarchical";
-  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}}) {
-    SCOPED_TRACE(testing::PrintToString(host_of));
-    DeviceRanks ranks(*rig_, members_of(host_of, options));
-    EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+  OneOf layouts(2);
+  for (const char* algorithm : {"hierarchical", "host_ring", "host_one_shot", "host_doubling"}) {
+    CommunicatorOptions options;
+    options.algorithm = algorithm;
+    for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 1, 1, 2, 2}}) {
+      if (!layouts.takes()) continue;
+      SCOPED_TRACE(algorithm + testing::PrintToString(host_of));
+      DeviceRanks ranks(*rig_, members_of(host_of, options));
+      EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
+    }
   }
 }
 
