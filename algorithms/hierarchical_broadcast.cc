@@ -1,6 +1,7 @@
 // Hierarchical broadcast: the root scatters shards inside its host. Each shard travels from host to host along its own
 // rail, which has one rank per host, and is forwarded inside each host. The number of rails is the size of the smallest
-// host. A host's link carries S in and S out, S/rails per rank. Cost: (k+1) alpha + S beta when chunks are pipelined.
+// host. A host's link carries S in and S out, S/rails per rank. Cost: (k+1) alpha + S beta when chunks are pipelined:
+// a chunk is scattered while another one is between hosts.
 // Sources: chain broadcast between hosts, and van de Geijn's scatter and all-gather inside hosts.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
@@ -15,7 +16,7 @@ class Hierarchical : public EntryOverHosts {
                        "shards along a chain of hosts, S per host and direction") {}
 
   Shape shape(const Problem& problem) const override {
-    return {.units = HostMap(problem).smallest(), .rounds = 1, .stages = {0}};
+    return {.units = HostMap(problem).smallest(), .rounds = 3, .stages = {0, 1, 2}};
   }
 
   CostLaw cost_law(const Problem& problem) const override {
@@ -33,19 +34,15 @@ class Hierarchical : public EntryOverHosts {
     return cost_law;
   }
 
-  void emit(const Problem& problem, Rank self, std::uint32_t, Steps& steps) const override {
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
     const Rails rails(problem);
     const Rank here = rails.map.host_of(self);
     const bool is_root = self == problem.root;
-    if (is_root) {
-      for (Rank shard = 1; shard < rails.count; ++shard) deal(problem, shard, rails, steps);
-    }
     for (Rank shard = 0; shard < rails.count; ++shard) {
-      if (rails.rank(shard, here) == self) pass_on(problem, shard, rails, steps);
-    }
-    for (Rank shard = 0; shard < rails.count && !is_root; ++shard) {
       const Rank from = rails.rank(shard, here);
-      if (from != self) steps.recv(from, output(shard));
+      if (round == 0 && is_root && shard > 0) deal(problem, shard, rails, steps);
+      if (round == 1 && from == self) pass_on(problem, shard, rails, steps);
+      if (round == 2 && from != self && !is_root) steps.recv(from, output(shard));
     }
   }
 
