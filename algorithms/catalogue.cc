@@ -53,6 +53,7 @@
   entry(reduce, chain)                      \
   entry(reduce, binary_tree)                \
   entry(reduce, direct)                     \
+  entry(reduce, hierarchical)               \
   entry(reduce, hierarchical_tree)          \
   entry(all_to_all, pairwise)               \
   entry(all_to_all, exchange)               \

@@ -1,10 +1,9 @@
 // Hierarchical broadcast: the root scatters shards inside its host. Each shard travels from host to host along its own
-// rail, which has one rank per host, and is forwarded inside each host. The number of rails is the size of the smallest
-// host. A host's link carries S in and S out, S/rails per rank. Cost: (k+1) alpha + S beta when chunks are pipelined:
-// a chunk is scattered while another one is between hosts.
-// Sources: chain broadcast between hosts, and van de Geijn's scatter and all-gather inside hosts.
+// rail, which has one rank per host, and is forwarded inside each host. A host's link carries S in and S out, S/rails
+// per rank. Cost: (k+1) alpha + S beta when chunks are pipelined: a chunk is scattered while another one is between
+// hosts. Sources: chain broadcast between hosts, and van de Geijn's scatter and all-gather inside hosts.
 #include "algorithms/cost_law.h"
-#include "algorithms/host_map.h"
+#include "algorithms/host_rails.h"
 
 namespace tutti {
 namespace {
@@ -20,7 +19,7 @@ class Hierarchical : public EntryOverHosts {
   }
 
   CostLaw cost_law(const Problem& problem) const override {
-    const Rails rails(problem);
+    const HostRails rails(problem);
     const double count = rails.count, hosts = rails.map.hosts();
     const double deals = (count - 1) / count, hands_on = (rails.map.size(rails.home) - 1) / count;
     CostLaw cost_law;
@@ -35,7 +34,7 @@ class Hierarchical : public EntryOverHosts {
   }
 
   void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
-    const Rails rails(problem);
+    const HostRails rails(problem);
     const Rank here = rails.map.host_of(self);
     const bool is_root = self == problem.root;
     for (Rank shard = 0; shard < rails.count; ++shard) {
@@ -47,23 +46,8 @@ class Hierarchical : public EntryOverHosts {
   }
 
  private:
-  struct Rails {
-    explicit Rails(const Problem& problem)
-        : map(problem), root(problem.root), home(map.host_of(root)), count(map.smallest()) {}
-    HostMap map;
-    Rank root, home, count;
-
-    // The root is on rail 0. A rail has the same position on hosts of the size of the root's. On other hosts the rails
-    // are spread over the ranks.
-    Rank rank(Rank rail, Rank host) const {
-      const Rank size = map.size(host), first = map.first(host);
-      const bool alike = size == map.size(home);
-      return alike ? first + (root - map.first(home) + rail) % size : first + rail * (size / count);
-    }
-  };
-
   // Sends a shard to its rail in the root's host, and stores it to the root's own output.
-  static void deal(const Problem& problem, Rank shard, const Rails& rails, Steps& steps) {
+  static void deal(const Problem& problem, Rank shard, const HostRails& rails, Steps& steps) {
     const Operand own = input(shard);
     std::vector<Operand> targets;
     if (!problem.in_place) targets.push_back(output(shard));
@@ -72,7 +56,7 @@ class Hierarchical : public EntryOverHosts {
   }
 
   // Sends a shard to the next host, unless that is the root's, and to all ranks of this host that need it.
-  static void pass_on(const Problem& problem, Rank shard, const Rails& rails, Steps& steps) {
+  static void pass_on(const Problem& problem, Rank shard, const HostRails& rails, Steps& steps) {
     const Rank self = steps.self(), here = rails.map.host_of(self), hosts = rails.map.hosts();
     const bool is_root = self == rails.root;
     const Rank before = here == rails.home ? rails.root : rails.rank(shard, (here + hosts - 1) % hosts);

@@ -22,11 +22,9 @@ constexpr std::uint64_t kFlatSumBytes = 128 * kKiB, kFlatSumBytesOfMany = 4 * kK
 constexpr std::uint64_t kRingMessageBytes = 32 * kKiB, kOddRingMessageBytes = 10 * kKiB;
 // Blocks that are sent directly, between two hosts and between more.
 constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfMany = 32 * kKiB;
-// From or to a root: bytes between hosts up to which all ranks communicate with the root, and sizes up to which a
-// binary tree does not distinguish hosts.
-constexpr std::uint64_t kDirectBytesOfRoot = 2048 * kKiB;
-constexpr std::uint64_t kMaxBroadcastTreeBytes = 256 * kKiB, kMaxReduceTreeBytes = 512 * kKiB;
-constexpr std::uint64_t kMaxReduceTreeBytesOfMany = 4096 * kKiB;  // Instead of a chain.
+// From or to a root: bytes between hosts up to which all ranks communicate with the root, and size up to which a binary
+// tree is used, which does not distinguish hosts.
+constexpr std::uint64_t kDirectBytesOfRoot = 2048 * kKiB, kMaxTreeBytesOfHosts = 256 * kKiB;
 constexpr std::uint64_t kCompressedFlatBytes = 4 * kKiB;
 
 bool supports(const Query& query, std::string_view name) {
@@ -37,11 +35,8 @@ bool supports(const Query& query, std::string_view name) {
 // Each block crosses a host's link once. An algorithm with more channels, because its lanes are along rails, is
 // preferred.
 std::string_view once_between_hosts(const Query& query) {
-  const bool reduces_to_root = query.problem.collective == Collective::reduce;
-  const std::string_view usual = reduces_to_root ? "hierarchical_tree" : "hierarchical";
-  if (query.rail_channels <= query.lane_channels || is_on_rails(query, usual)) return usual;
-  if (reduces_to_root) return "chain";
-  return is_on_rails(query, "host_ring") ? "host_ring" : usual;
+  const bool more_channels = query.rail_channels > query.lane_channels && !is_on_rails(query, "hierarchical");
+  return more_channels && is_on_rails(query, "host_ring") ? "host_ring" : "hierarchical";
 }
 
 // Empty: sums are large.
@@ -78,12 +73,7 @@ std::uint64_t max_direct_bytes(std::size_t hosts) { return hosts > 2 ? kDirectBy
 std::string_view from_or_to_root(const Query& query) {
   const Rank here = query.problem.groups[0][0];
   if (query.block_bytes * (query.problem.ranks - here) <= kDirectBytesOfRoot) return "direct";
-  const std::string_view usual = once_between_hosts(query);
-  const bool broadcasts = query.problem.collective == Collective::broadcast;
-  const std::uint64_t tree = broadcasts         ? kMaxBroadcastTreeBytes
-                             : usual == "chain" ? kMaxReduceTreeBytesOfMany
-                                                : kMaxReduceTreeBytes;
-  return query.block_bytes <= tree ? "binary_tree" : usual;
+  return query.block_bytes <= kMaxTreeBytesOfHosts ? "binary_tree" : "hierarchical";
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST(LastChoice, MayBeQueriedByAnyThread) {
 TEST(Algorithms, AreListedByCollective) {
   const char* names = nullptr;
   TUTTI_EXPECT_OK(tutti_algorithms("reduce", &names));
-  EXPECT_STREQ(names, "binary_tree, chain, direct, hierarchical_tree");
+  EXPECT_STREQ(names, "binary_tree, chain, direct, hierarchical, hierarchical_tree");
   EXPECT_EQ(tutti_algorithms("alltoall", &names), tutti_invalid_argument);
   EXPECT_NE(last_error().find("did you mean all_to_all?"), std::string::npos) << last_error();
   EXPECT_EQ(tutti_algorithms(nullptr, &names), tutti_invalid_argument);

@@ -231,12 +231,12 @@ TEST(Candidates, ExcludeStaging_OnHostMemory) {
 }
 
 // A host's link carries each block once.
-TEST(ChooseForGpus, ChoosesTrees_ForReduceAcrossHosts) {
+TEST(ChooseForGpus, ReducesInsideHostsFirst) {
   Query query = query_on(Collective::reduce, 1 << 20);
   query.network = true;
   EXPECT_EQ(chosen(query), "direct");
   query.problem.groups = {{4, 4}};
-  EXPECT_EQ(chosen(query), "hierarchical_tree");
+  EXPECT_EQ(chosen(query), "hierarchical");
   query.block_bytes = 64;
   EXPECT_EQ(chosen(query), "direct");
 }

@@ -20,20 +20,15 @@ Query query_on_hosts(Collective collective, std::uint64_t block_bytes, Rank host
 
 // Among algorithms that send as much between hosts, those on rails have more channels.
 TEST(ChooseForGpus, PrefersAlgorithmsOnRails) {
-  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::reduce}) {
-    const bool rooted = collective == Collective::reduce;
-    const char* const usual = rooted ? "hierarchical_tree" : "hierarchical";
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     Query query = query_on_hosts(collective, 8 << 20, 5);
-    std::vector<const Algorithm*> on_rails;
-    if (!rooted) on_rails.push_back(find(collective, "host_ring"));
-    query.on_rails = on_rails;
-    EXPECT_EQ(chosen(query), rooted ? "chain" : "host_ring");
-    on_rails.push_back(find(collective, usual));
-    query.on_rails = on_rails;
-    EXPECT_EQ(chosen(query), usual);
+    query.on_rails = {find(collective, "host_ring")};
+    EXPECT_EQ(chosen(query), "host_ring");
+    query.on_rails.push_back(find(collective, "hierarchical"));
+    EXPECT_EQ(chosen(query), "hierarchical");
     query.on_rails = {};
     query.rail_channels = 0;
-    EXPECT_EQ(chosen(query), usual) << "there are no rails";
+    EXPECT_EQ(chosen(query), "hierarchical") << "there are no rails";
   }
 }
 
@@ -83,8 +78,8 @@ TEST(ChooseForGpus, SendsSmallBlocksDirectly_BetweenHosts) {
     EXPECT_EQ(chosen(query_on_hosts(collective, 64 << 10, 4)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 4)), "binary_tree");
     EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 64)), "binary_tree");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 512 << 10, 4)), "hierarchical");
   }
-  EXPECT_EQ(chosen(query_on_hosts(Collective::broadcast, 512 << 10, 4)), "hierarchical");
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     EXPECT_EQ(chosen(query_on_hosts(collective, 16 << 10, 2)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 2)), "hierarchical");
