@@ -94,6 +94,26 @@ class Compare(unittest.TestCase):
         old = compared("dgx-a100", "256M")[256 * MIB]
         self.assertEqual((old["algorithm"], old["channels"]), ("two_shot", 24), "no multicast")
 
+    def test_marks_choices_that_are_not_the_fastest(self):
+        for topology, size, fastest in (("dgx-h100", 64 * KIB, ("one_shot", "LL")), ("dgx-h100", MIB, None),
+                                        ("gb200-nvl72", MIB, ("two_shot_staged", "Simple"))):
+            table = run("explain", "--collective", "all_reduce", "--topology", topology, "--bytes", f"{size}..{2 * size}")
+            row = table["sizes"][0]
+            self.assertEqual(table["launch"], "graph")
+            self.assertEqual(row["choice_is_fastest"], fastest is None, row)
+            found = row["fastest"]
+            self.assertEqual((found["algorithm"], found["protocol"]), fastest or (row["algorithm"], row["protocol"]))
+            done = run("simulate", "--topology", topology, "--launch", "graph", "--bytes", str(size), "--algorithm",
+                       found["algorithm"], "--protocol", found["protocol"])["sizes"][0]["runs"][0]
+            self.assertAlmostEqual(found["predicted_us"], done["time_us"], delta=1e-5 * done["time_us"], msg=topology)
+            self.assertEqual(found["predicted_us"] < row["predicted_us"], fastest is not None, row)
+
+    def test_counts_candidates_that_are_not_compared(self):
+        table = run("explain", "--collective", "all_reduce", "--topology", "dgx-h100", "--bytes", "2G..4G")
+        self.assertGreater(table["sizes"][1]["not_compared"], 0)
+        self.assertIn("are not compared with the choice", " ".join(table["notes"]))
+        self.assertTrue(all(row["not_compared"] == 0 for row in compared("dgx-h100", "8..1M").values()))
+
     def test_ratio_compares_bandwidths(self):
         for row in compared().values():
             self.assertAlmostEqual(row["ratio"], row["bus_bw"] / row["nccl"]["bus_bw"], delta=0.002 * row["ratio"])

@@ -223,6 +223,9 @@ tutti_explain_rejects(empty_topology "--topology: the value is empty" --topology
 set(compare --topology dgx-h100 --compare nccl)
 tutti_add_test(NAME tools.explain_rejects_invalid_range LABELS tools COMMAND ${expect} 2 "--bytes 4G..8: range must begin with the smaller size"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 4G..8 --topology dgx-h100)
+tutti_add_test(NAME tools.explain_marks_choices_that_are_not_the_fastest LABELS tools COMMAND ${expect} 0
+               " 65536 +two_shot +LL +16 +[0-9.]+[*] [^\n]*\n +131072 +two_shot +LL +24 +[0-9.]+  .*\n[*] The choice is not the fastest [^\n]*\n +65536 +one_shot +LL +[^\n]*\n[^ ]"
+               $<TARGET_FILE:tutti_tool> explain --collective all_reduce --topology dgx-h100 --bytes 64K..128K)
 tutti_add_test(NAME tools.explain_rejects_range_without_topology LABELS tools COMMAND ${expect} 2 "ranges of --bytes need --topology, such as dgx-h100"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 8..4G --ranks 8)
 tutti_explain_rejects(unknown_library "--compare foo: must be nccl" --topology dgx-h100 --compare foo)
@@ -238,7 +241,7 @@ No time between GPUs was measured: Tutti has run on one GPU that several ranks s
 
  +bytes [^
 ]* NCCL +bus GB/s +ratio
- +65536  two_shot +LL +16 +[0-9.]+ +[0-9.]+ +19.9 .1. +[0-9.]+ +[0-9.]+
+ +65536  two_shot +LL +16 +[0-9.]+[*] +[0-9.]+ +19.9 .1. +[0-9.]+ +[0-9.]+
 .*.1. github.com/sgl-project/.*  system fence +1 us +github.com/.*"
                ${all_reduce} ${compare})
 tutti_add_test(NAME tools.explain_range LABELS tools COMMAND ${expect} 0

@@ -11,9 +11,6 @@
 namespace tutti::tool {
 namespace {
 
-// More ranks take minutes to simulate.
-constexpr Rank kMaxRanksExplained = 16384;
-
 // The parts of a simulated time, in the columns of predictions. They add up to the time.
 Prediction prediction_from(const simulator::Chain& chain) {
   Prediction parts{.launch_us = chain.launch,

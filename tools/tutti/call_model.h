@@ -21,6 +21,8 @@ inline constexpr std::uint64_t kMaxStepsOfMany = 2'000'000;
 inline constexpr std::uint64_t kMaxEventsOfMany = 1'000'000;  // More if the loop needs them to fill and drain.
 // Candidates with more events are omitted, unless no candidate has fewer.
 inline constexpr std::uint64_t kMaxEventsCompared = 4'000'000;
+// `tutti explain` does not compare candidates of more ranks, which take minutes to simulate.
+inline constexpr Rank kMaxRanksExplained = 16384;
 
 class CallModel {
  public:
