@@ -73,6 +73,11 @@ class Agreement(unittest.TestCase):
                           explained["reason"])
             self.assertIn(f"Tutti would choose {'/'.join(name_of(chosen))}, which takes", " ".join(runs[0]["notes"]))
 
+    def test_explain_names_the_launch_of_simulated_times(self):
+        call = ("explain", "--collective", "all_reduce", "--bytes", "64K")
+        self.assertEqual(run(*call, "--topology", "dgx-h100")["launch"], "eager")
+        self.assertIsNone(run(*call, "--memory", "cuda", "--ranks", "8")["launch"], "not simulated")
+
     def test_explain_does_not_criticize_the_fastest_choice(self):
         explained = run("explain", "--collective", "all_reduce", "--bytes", "64K", "--topology", "dgx-h100", "--algorithm",
                         "two_shot")

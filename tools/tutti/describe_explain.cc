@@ -13,8 +13,8 @@ std::vector<OptionRow> options_of_explain() {
        "Size of a block in bytes: 8, 64K, 1.5M, 1G (K, M, G, T are powers of 1024). A block is what a rank contributes "
        "(all_gather, gather), receives (reduce_scatter, scatter) or sends to each rank (all_to_all). nccl-tests and "
        "tutti simulate count a rank's larger buffer instead; the output has both. With --topology also 8..4G: all "
-       "powers "
-       "of two from 8 bytes to 4 GiB, in a table."},
+       "powers of two from 8 bytes to 4 GiB, in a table of calls in a CUDA graph; times of one size are for calls "
+       "outside graphs."},
       {"ranks", kRanks, "N", "sum of --groups, or of --topology", "Number of ranks, 1 to 1000000."},
       groups_row("one host", "One layout."),
       {"memory", kMemory, "KIND", "host", "Memory of the buffers: host, or cuda (GPUs)."},
@@ -39,8 +39,9 @@ std::vector<OptionRow> options_of_explain() {
       max_relative_error_row(),
       type_row(),
       {"compare", kCompare, "LIBRARY", "no comparison",
-       "nccl: print a table with NCCL's times, published or simulated, and the constants on which predictions rest. "
-       "Needs --topology."},
+       "nccl: print a table with NCCL's times, published or simulated, and the constants on which predictions rest, "
+       "all "
+       "for calls in a CUDA graph. Needs --topology."},
       {"tune-file", kTuneFile, "FILE", "TUTTI_TUNE_FILE",
        "Show the times that autotuning (TUTTI_TUNE=1) measured and saved in FILE."},
       {"machine", kMachine, "TEXT", "the one measured last",

@@ -176,9 +176,10 @@ void print_heading(const Query& query, const ExplainedTerms& terms) {
 // Explains the columns of times.
 const char* legend(const ExplainedTerms& terms) {
   if (terms.simulated)
-    return "Times in us, simulated as by tutti simulate; predicted = launch + hops + links + work, the parts of the "
-           "critical path. launch: start of a call; hops: latency, and waits for free slots; links: transfers and "
-           "queues; work: channels of a rank (copies, reductions, messages).";
+    return "Times in us of calls outside CUDA graphs, simulated as by tutti simulate --launch eager (ranges of sizes "
+           "and --compare: --launch graph); predicted = launch + hops + links + work, the parts of the critical path. "
+           "launch: start of a call; hops: latency, and waits for free slots; links: transfers and queues; work: "
+           "channels of a rank (copies, reductions, messages).";
   return "Times in us; predicted = launch + hops + the larger of links and work. launch: start of a call; hops: "
          "messages that wait for each other; links: busiest link; work: busiest rank (copies, reductions, messages).";
 }
@@ -297,10 +298,11 @@ void print_json(const Query& query, const std::vector<Candidate>& found, const M
                 const ExplainedTerms& terms) {
   std::printf(
       "{\"collective\": \"%s\", \"ranks\": %u, \"bytes\": %llu, \"nccl_tests_bytes\": %.0f, \"cores\": %s, "
-      "\"environment\": %s, \"notes\": [",
+      "\"environment\": %s, \"launch\": %s, \"notes\": [",
       name(query.problem.collective), query.problem.ranks, static_cast<unsigned long long>(query.block_bytes),
       whole_bytes(query), terms.cores == 0 ? "null" : std::to_string(terms.cores).c_str(),
-      json_quoted(terms.environment).c_str());
+      json_quoted(terms.environment).c_str(),
+      terms.simulated ? json_quoted(simulator::name(simulator::LaunchMode::eager)).c_str() : "null");
   const char* comma = "";
   for (const std::string& note : terms.notes) {
     std::printf("%s%s", comma, json_quoted(note).c_str());
