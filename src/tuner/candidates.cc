@@ -111,6 +111,7 @@ void add_candidates(const Query& query, std::vector<Candidate>& found) {
 // True if the device table selects this algorithm and protocol, which are then always feasible.
 bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (query.thread_blocks == 0 || !algorithm.supports(query.problem)) return false;
+  if (query.network && protocol != Protocol::simple) return false;
   const bool compressed = query.compression != CompressionFormat::none;
   if (compressed && (is_mapped(algorithm) || is_staged(algorithm) || protocol != Protocol::simple ||
                      !algorithm.supports_compression(query.problem)))

@@ -20,8 +20,8 @@ struct Candidate {
 
 // Feasible candidates, fastest first; ties keep catalogue order. With a bound on the error, formats are part of the
 // candidates. A candidate with compression precedes one without only if it is at least 10 % faster. On devices, the
-// choice of choose_for_gpus() comes first; general exclusion rules do not apply to it. A forced algorithm or protocol
-// restricts the list, which may then be empty. Fails like choose().
+// choice of choose_for_gpus() comes first; of the exclusion rules, only that of protocols between hosts applies to it.
+// A forced algorithm or protocol restricts the list, which may then be empty. Fails like choose().
 Result<std::vector<Candidate>> candidates(const Query& query);
 
 // Predicts the time of a choice, with its format, chunk size and channels.

@@ -18,6 +18,17 @@ Query query_on_hosts(Collective collective, std::uint64_t block_bytes, Rank host
   return query;
 }
 
+// Communicators reject the other protocols.
+TEST(Candidates, HaveOnlySimple_BetweenHosts) {
+  Query query = query_on_hosts(Collective::all_reduce, 1 << 20, 2);
+  for (const char* protocol : {"LL", "LL128"}) {
+    query.protocol = protocol;
+    EXPECT_TRUE(candidates(query).value().empty()) << protocol;
+  }
+  query.protocol = "Simple";
+  EXPECT_FALSE(candidates(query).value().empty());
+}
+
 // Among algorithms that send as much between hosts, those on rails have more channels.
 TEST(ChooseForGpus, PrefersAlgorithmsOnRails) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {

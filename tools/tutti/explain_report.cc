@@ -143,6 +143,7 @@ std::string measured_times(const std::vector<Candidate>& found, const Measured& 
 
 // The choice and its reason; with autotuning, the saved result if there is one.
 std::string result(const Query& query, const std::vector<Candidate>& found, const Measured& measured) {
+  if (found.empty() && !rejection(query).empty()) return rejection(query);
   if (found.empty()) return "no algorithm satisfies these options";
   const std::string predicted = "chosen: " + prediction(query, found);
   std::string faster = faster_candidate(query, found);
@@ -258,6 +259,13 @@ void print_excluded(const Query& query) {
 }
 
 }  // namespace
+
+std::string rejection(const Query& query) {
+  const std::string simple = name(Protocol::simple);
+  if (!query.network || query.protocol.empty() || query.protocol == simple) return {};
+  return "Tutti rejects such calls: between hosts, " + simple + " is the only protocol, but " +
+         std::string(query.protocol) + " is forced (--protocol, TUTTI_PROTOCOL)";
+}
 
 void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
                 const ExplainedTerms& terms) {

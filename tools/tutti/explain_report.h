@@ -18,6 +18,9 @@ struct ExplainedTerms {
   std::vector<std::string> notes;  // Sentences about predicted times.
 };
 
+// Returns a sentence if the library rejects calls with these settings; else "".
+std::string rejection(const Query& query);
+
 void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,
                 const ExplainedTerms& terms);
 void print_json(const Query& query, const std::vector<Candidate>& found, const Measured& measured,

@@ -10,6 +10,7 @@
 #include "algorithms/catalogue.h"
 #include "src/base/json.h"
 #include "src/model/gpu_kernel.h"
+#include "tools/tutti/explain_report.h"
 #include "tools/tutti/help.h"
 #include "tools/tutti/nccl_times.h"
 
@@ -249,6 +250,7 @@ Status explain_sizes(const CallModel& model, const SizesRequest& request) {
   for (const double bytes : request.sizes) {
     query.block_bytes = static_cast<std::uint64_t>(bytes);
     const std::vector<Candidate> found = TUTTI_TRY(candidates(query));
+    if (found.empty() && !rejection(query).empty()) return unsupported(rejection(query));
     if (found.empty())
       return unsupported(
           "no algorithm satisfies these options; give one size to --bytes, without --compare, for the "
