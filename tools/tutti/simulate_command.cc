@@ -41,6 +41,7 @@ class Simulations {
         network_(model.network()),
         costs_(model.costs()),
         on_device_(model.on_devices()),
+        only_simple_(on_device_ && request.kernels == simulator::Kernels::tutti && model.spans_network()),
         problem_(simulator::problem_on(network_, request.collective, request.root)) {}
 
   // Prepares the requested algorithm, or all algorithms.
@@ -90,6 +91,10 @@ class Simulations {
     for (const Prepared& each : simulations_) programs.push_back({&each.simulation.program(), each.ordered});
     notes_ = notes_on(request_, network_, programs);
     if (request_.like_nccl) return;  // Published tables of a rack show NCCL.
+    if (only_simple_ && request_.protocol.empty())
+      notes_.emplace_back("Simple is the only protocol of Tutti between hosts; --protocol simulates LL and LL128");
+    else if (only_simple_ && request_.protocol != name(Protocol::simple))
+      notes_.push_back("Tutti rejects such calls: between hosts, Simple is the only protocol");
     const std::vector<std::string> on_hosts = notes_on_hosts(network_);
     notes_.insert(notes_.begin(), on_hosts.begin(), on_hosts.end());
   }
@@ -217,6 +222,8 @@ class Simulations {
   // Adds a note to the fastest run if the library would choose another algorithm, protocol or format.
   Status compare_with_choice(std::vector<SimulatedRun>& runs, double bytes) const {
     if (!on_device_ || request_.like_nccl || !request_.algorithm.empty() || requests_compression(request_)) return {};
+    const bool rejected = only_simple_ && !request_.protocol.empty() && request_.protocol != name(Protocol::simple);
+    if (rejected) return {};
     Query query = query_of("", request_.protocol, bytes);
     query.max_relative_error = request_.max_relative_error;
     query.catalogue = catalogue(request_.collective);
@@ -283,7 +290,7 @@ class Simulations {
     if (!request_.protocol.empty()) return Names{request_.protocol};
     if (on_device_ && is_compressed(algorithm, bytes)) return Names{"Simple"};
     if (!on_device_ || network_.ranks() > kMaxRanksByProtocols) return Names{""};
-    if (!request_.like_nccl) return Names{"LL", "LL128", "Simple"};
+    if (!request_.like_nccl) return only_simple_ ? Names{"Simple"} : Names{"LL", "LL128", "Simple"};
     return Names{name(TUTTI_TRY(nccl_protocol(network_, request_.collective, bytes)))};
   }
 
@@ -326,6 +333,7 @@ class Simulations {
   const simulator::Network& network_;
   const simulator::Costs& costs_;
   const bool on_device_;
+  const bool only_simple_;  // Tutti rejects the other protocols.
   const Problem problem_;
   std::vector<Prepared> simulations_;
   std::vector<simulator::TraceEvent> traced_;
