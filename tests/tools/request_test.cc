@@ -20,6 +20,16 @@ Result<Request> parse(std::vector<std::string> arguments) {
 
 std::string error(std::vector<std::string> arguments) { return parse(std::move(arguments)).status().message(); }
 
+TEST(Request, ExplainsInvalidRangesOfSizes) {
+  const auto reason = [](const char* text) { return parse_sizes(text).status().message(); };
+  EXPECT_EQ(reason("0..8"),
+            "each end must be a number of bytes from 1 to 1e15, such as 8, 64K, 1.5M or 1G, but one is 0");
+  EXPECT_NE(reason("8..99999T").find("but one is 99999T"), std::string::npos);
+  EXPECT_EQ(reason("4G..8"), "range must begin with the smaller size, such as 8..4G");
+  EXPECT_EQ(reason("..8"), "range must have a size at each end, such as 8..16G");
+  EXPECT_EQ(parse_sizes("3..12").value(), (std::vector<double>{3, 6, 12}));
+}
+
 TEST(Request, ParsesBytes) {
   const std::pair<const char*, double> sizes[] = {
       {"8", 8}, {"64K", 65536}, {"1.5M", 1.5 * 1048576}, {"1T", 1099511627776}};

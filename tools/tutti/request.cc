@@ -126,10 +126,14 @@ Result<std::vector<double>> parse_sizes(std::string_view text) {
     if (one.ok()) return std::vector<double>{one.value()};
     return invalid_argument(std::move(one).status().message() + "; or a range of powers of two, such as 8..16G");
   }
-  const Result<double> from = parse_bytes(text.substr(0, dots)), to = parse_bytes(text.substr(dots + 2));
-  if (!from.ok() || !to.ok()) return invalid_argument("range must have a size at each end, such as 8..16G");
-  const double first = from.value(), last = to.value();
-  if (last < first) return invalid_argument("range must begin with the smaller size");
+  const std::string from(text.substr(0, dots)), to(text.substr(dots + 2));
+  if (from.empty() || to.empty()) return invalid_argument("range must have a size at each end, such as 8..16G");
+  for (const std::string& end : {from, to}) {
+    Status status = parse_bytes(end).status();
+    if (!status.ok()) return invalid_argument("each end " + std::move(status).message() + ", but one is " + end);
+  }
+  const double first = parse_bytes(from).value(), last = parse_bytes(to).value();
+  if (last < first) return invalid_argument("range must begin with the smaller size, such as " + to + ".." + from);
   std::vector<double> sizes;
   for (double bytes = first; bytes <= last; bytes *= 2) sizes.push_back(bytes);
   return sizes;
