@@ -62,6 +62,64 @@ Status check_of_algorithm(const SimulateRequest& request) {
   return {};
 }
 
+// True if the ranks can only use Simple, unless the request names a protocol.
+bool has_only_simple(const SimulateRequest& request, const simulator::Network& network) {
+  const bool on_devices = !network.cluster().host.all(NodeKind::gpu).empty();
+  return on_devices && request.kernels == simulator::Kernels::tutti && has_network(network);
+}
+
+// Calls to which a figure of a launch mode applies, if not to those of the request; else "".
+std::string other_launch(const std::string& figure, simulator::LaunchMode launch) {
+  const std::string many = simulator::name(simulator::LaunchMode::eager_many);
+  const std::string mode = figure.starts_with("launch_us.") ? figure.substr(figure.find('.') + 1)
+                           : figure.starts_with("launch_")  ? many
+                                                            : "";
+  return mode.empty() || mode == simulator::name(launch) ? "" : "calls with --launch " + mode;
+}
+
+// Protocol to which a figure applies, if not to one of the request; else "". Free slots are signalled by a hop of LL.
+std::string other_protocol(const std::string& figure, const SimulateRequest& request,
+                           const simulator::Network& network) {
+  const std::string last = figure.substr(figure.rfind('.') + 1);
+  const bool of_protocol = last == "Simple" || last == "LL" || last == "LL128";
+  if (!of_protocol || (figure.starts_with("hop_us.") && last == "LL")) return "";
+  const std::string used = request.protocol.empty() && has_only_simple(request, network) ? "Simple" : request.protocol;
+  return used.empty() || used == last ? "" : last;
+}
+
+bool has_lanes(const simulator::Program& program, LinkClass links) {
+  return std::any_of(program.lanes.begin(), program.lanes.end(),
+                     [&](const simulator::LaneLinks& lane) { return lane.route.links == links; });
+}
+
+// Calls to which a figure applies, if it is known to have no effect on those of the request; else "".
+std::string other_calls(const std::string& figure, const SimulateRequest& request, const simulator::Network& network,
+                        const std::vector<CheckedProgram>& programs) {
+  const auto is_for = [&](std::string_view stem) { return figure.starts_with(stem); };
+  const auto any_program = [&](auto has) { return std::any_of(programs.begin(), programs.end(), has); };
+  if (figure.find(".network") != std::string::npos && !has_network(network)) return "the network between hosts";
+  for (const auto& [stem, links] :
+       {std::pair("hop_us.memory", LinkClass::memory), std::pair("hop_us.pci", LinkClass::pci),
+        std::pair("hop_us.nvlink", LinkClass::nvlink)})
+    if (is_for(stem) && !any_program([&](const CheckedProgram& each) { return has_lanes(*each.program, links); }))
+      return "messages over other links";
+  if (is_for("multicast") && !any_program([](const CheckedProgram& each) { return each.program->multicast; }))
+    return "nvls (--like nccl)";
+  const auto starts_late = [](const CheckedProgram& each) {
+    return each.algorithm.ends_with("_mapped") && (!each.program->multicast || each.program->names_all);
+  };
+  if (is_for("mapped_us") && !any_program(starts_late)) return "algorithms that access buffers of peers";
+  const bool compressed = !request.compression.empty() || request.max_relative_error > 0;
+  if ((is_for("encode_") || is_for("decode_")) && !compressed) return "compressed messages (--compress)";
+  const bool chains = has_root(request.collective);
+  if ((is_for("channel_bytes") || is_for("chunk_bytes") || is_for("chain_chunk_bytes")) && !request.like_nccl)
+    return "calls with --like nccl";
+  if (is_for(chains ? "chunk_bytes" : "chain_chunk_bytes"))
+    return chains ? "collectives without a root" : "collectives with a root";
+  const std::string launch = other_launch(figure, request.launch);
+  return launch.empty() ? other_protocol(figure, request, network) : launch;
+}
+
 }  // namespace
 
 bool requests_compression(const SimulateRequest& request) {
@@ -108,13 +166,9 @@ std::vector<std::string> notes_on(const SimulateRequest& request, const simulato
   if (cluster.tiers == 3 && cluster.hosts <= cluster.hosts_per_leaf)
     notes.push_back("--tiers 3 has the effect of 2: at most " + std::to_string(cluster.hosts_per_leaf) +
                     " hosts are on the same leaf switches (--hosts-per-leaf)");
-  const bool multicasts = std::any_of(programs.begin(), programs.end(),
-                                      [](const CheckedProgram& checked) { return checked.program->multicast; });
   for (const auto& [figure, value] : request.figures) {
-    if (figure.find(".network") != std::string::npos && !has_network(network))
-      notes.push_back("--figure " + figure + " has no effect: it applies to the network between hosts");
-    if (figure.starts_with("multicast") && !multicasts)
-      notes.push_back("--figure " + figure + " has no effect: it applies to nvls (--like nccl)");
+    const std::string calls = other_calls(figure, request, network, programs);
+    if (!calls.empty()) notes.push_back("--figure " + figure + " has no effect: it applies to " + calls);
   }
   const auto is_ordered = [](const CheckedProgram& checked) { return checked.ordered; };
   if (request.asks_for_rings && request.rings > 0 && std::none_of(programs.begin(), programs.end(), is_ordered))

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/simulator/network.h"
@@ -20,6 +21,7 @@ Status check_on(const SimulateRequest& request, const simulator::Network& networ
 bool requests_compression(const SimulateRequest& request);
 
 struct CheckedProgram {
+  std::string_view algorithm;  // Name of the plan's algorithm.
   const simulator::Program* program = nullptr;
   bool ordered = false;  // Channels use different orders of ranks.
 };

@@ -88,7 +88,8 @@ class Simulations {
 
   void take_notes() {
     std::vector<CheckedProgram> programs;
-    for (const Prepared& each : simulations_) programs.push_back({&each.simulation.program(), each.ordered});
+    for (const Prepared& each : simulations_)
+      programs.push_back({each.algorithm->name(), &each.simulation.program(), each.ordered});
     notes_ = notes_on(request_, network_, programs);
     if (request_.like_nccl) return;  // Published tables of a rack show NCCL.
     if (only_simple_ && request_.protocol.empty())
