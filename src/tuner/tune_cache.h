@@ -72,6 +72,8 @@ Status check_machine_name(const std::string& name);
 // Reads a cache file; a missing file is an empty cache. This function and add_to_tune_cache() block as long as the file
 // system does.
 Result<TuneCache> read_tune_cache(const std::string& path);
+// Fails if the file does not exist and its folder does not let this process create it.
+Status check_can_create(const std::string& path);
 // Adds results to a cache file. Concurrent readers see the old or the new file. Concurrent writers wait, and fail after
 // 2 seconds. Symbolic links are followed: the target is replaced by a file that is synced first, and keeps mode and
 // group. If the file would exceed the readers' limit, the machines without updates for longest are dropped. A file of

@@ -150,6 +150,13 @@ Result<TuneCache> read_tune_cache(const std::string& path) {
   return invalid_usage(path + " is not a tune file: " + std::move(parsed).status().message());
 }
 
+Status check_can_create(const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return {};
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return ::access(folder.c_str(), W_OK | X_OK) == 0 ? Status() : system_error("open " + path);
+}
+
 Status add_to_tune_cache(const std::string& path, const TuneCache::Machine& machine) {
   TUTTI_CHECK_OK(check_machine_name(machine.name));
   const Locked locked = TUTTI_TRY(lock_file(path));

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <random>
 #include <set>
 
+#include "src/base/log.h"
 #include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/group.h"
 #include "src/communicator/planning/planning.h"
@@ -17,8 +19,6 @@
 
 namespace tutti::test {
 namespace {
-
-using test::Folder;
 
 CommunicatorOptions autotuning(Tune tune, const std::string& transport = "") {
   CommunicatorOptions options;
@@ -361,6 +361,23 @@ TEST(Autotuning, SavesResult) {
   EXPECT_GT(machine->classes[0].candidates[0].measured_us, 0);
   Communicators again = make_ranks(3, options);
   EXPECT_EQ(distinct(run_often(again, copy, 100, options)), std::set<std::string>{ways.back()});
+}
+
+// Programs that end before a result is settled write nothing, so the first call warns.
+TEST(Autotuning, WarnsOnce_WhenTuneFileCannotBeCreated) {
+  static std::atomic<int> reported = 0;
+  const Folder folder;
+  const CommunicatorOptions options = keeping(folder / "missing/tuned");
+  set_log_sink(
+      [](std::string_view line) { reported += line.find("missing/tuned: No such file") < line.size() ? 1 : 0; });
+  Communicators ranks = make_ranks(2, options);
+  const Case copy = open_case(Collective::all_gather, 2);
+  run_often(ranks, copy, 1, options);
+  EXPECT_EQ(reported, 1);
+  run_often(ranks, copy, longest(candidates_of(copy)), options);
+  leave(ranks);
+  EXPECT_EQ(reported, 1);
+  set_log_sink(nullptr);
 }
 
 // The tune file has other contents. Autotuning must run, and must not overwrite the file.

@@ -85,6 +85,15 @@ std::vector<std::string> names_in(const std::string& path) {
   return names;
 }
 
+TEST(TuneCacheFile, CanBeCreated_InFoldersThatExist) {
+  const Folder folder;
+  EXPECT_TRUE(check_can_create(folder.file()).ok());
+  EXPECT_TRUE(check_can_create("tune").ok()) << "in the current folder";
+  EXPECT_EQ(folder.files(), 0U) << "nothing is created";
+  const std::string missing = folder / "missing/tune";
+  EXPECT_EQ(check_can_create(missing).message(), "open " + missing + ": No such file or directory");
+}
+
 TEST(TuneCacheFile, KeepsSymbolicLinks) {
   const Folder folder;
   std::filesystem::create_directory(folder / "shared");

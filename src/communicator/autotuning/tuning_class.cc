@@ -1,6 +1,9 @@
 #include "src/communicator/autotuning/tuning_class.h"
 
 #include <cstdio>
+#include <mutex>
+#include <set>
+#include <string>
 
 #include "src/base/hash.h"
 #include "src/base/log.h"
@@ -31,6 +34,16 @@ Autotuner autotuner_of(const std::vector<Candidate>& candidates, const Autotuner
   std::vector<double> predicted_us;
   for (const Candidate& candidate : candidates) predicted_us.push_back(candidate.predicted_us);
   return Autotuner(predicted_us, terms);
+}
+
+// Warns once per process and reason.
+void warn_of_unsaved_results(const Status& status) {
+  static std::mutex mutex;
+  static std::set<std::string> reported;
+  if (status.ok()) return;
+  const std::lock_guard lock(mutex);
+  if (reported.insert(status.message()).second)
+    log(LogLevel::warn, "autotuning results are not saved to TUTTI_TUNE_FILE: %s", status.message().c_str());
 }
 
 }  // namespace
@@ -97,6 +110,7 @@ void SavedTuning::read() {
     log(LogLevel::warn, "TUTTI_TUNE_FILE is ignored: %s", std::move(cache).status().message().c_str());
     return;
   }
+  warn_of_unsaved_results(check_can_create(file_));
   const TuneCache::Machine* machine = cache.value().find(machine_);
   if (machine == nullptr) return;
   for (const TunedClass& tuned : machine->classes) {
@@ -123,9 +137,7 @@ void SavedTuning::write(const std::vector<const TuningClass*>& classes) const {
   for (const TuningClass* tuning : classes)
     if (tuning->measured()) machine.classes.push_back(tuning->result());
   if (machine.classes.empty()) return;
-  const Status written = add_to_tune_cache(file_, machine);
-  if (!written.ok())
-    log(LogLevel::warn, "autotuning results are not saved to TUTTI_TUNE_FILE: %s", written.message().c_str());
+  warn_of_unsaved_results(add_to_tune_cache(file_, machine));
 }
 
 }  // namespace tutti
