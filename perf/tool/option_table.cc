@@ -13,7 +13,8 @@ constexpr auto kTests = OptionKind::of_nccl_tests;
 constexpr auto kTutti = OptionKind::of_tutti;
 
 constexpr OptionRow kTable[] = {
-    {"minbytes", 'b', "SIZE", kTests, "Smallest size in bytes; K, M and G are powers of 1024. Default 8."},
+    {"minbytes", 'b', "SIZE", kTests,
+     "Smallest size in bytes; K, M and G are powers of 1024. Sizes are rounded down to whole elements. Default 8."},
     {"maxbytes", 'e', "SIZE", kTests, "Largest size in bytes. Default 64M."},
     {"stepbytes", 'i', "SIZE", kTests, "Add SIZE bytes from row to row, instead of --stepfactor."},
     {"stepfactor", 'f', "N", kTests, "Multiply the size by N from row to row. Default 4."},

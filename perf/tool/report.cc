@@ -205,6 +205,18 @@ void Report::print_autotuning() const {
   std::printf("# %-20s : %s ran other algorithms (TUTTI_TUNE); use more iterations (-n)\n", "Autotuning", text.c_str());
 }
 
+// Sizes are rounded down to whole elements, as by nccl-tests.
+void Report::print_empty_rows() const {
+  const auto empty = std::count_if(rows_.begin(), rows_.end(), [](const Row& row) { return row.count == 0; });
+  if (empty == 0 || options_.min_bytes == 0) return;
+  std::size_t element_bytes = 1;
+  for (const Element& element : options_.elements) element_bytes = std::max<std::size_t>(element_bytes, element.size);
+  const std::size_t blocks = collective_.divides() ? locations_.size() : 1;
+  std::printf("# %-20s : %zu of %zu rows, since sizes are rounded down to whole elements%s; use -b %zu or more\n",
+              "No elements in", static_cast<std::size_t>(empty), rows_.size(), blocks > 1 ? " of each rank" : "",
+              element_bytes * blocks);
+}
+
 bool Report::end() {
   double sum = 0;
   int terms = 0;
@@ -221,6 +233,7 @@ bool Report::end() {
   std::printf("# %-20s : %g \n", "Avg bus bandwidth", average);
   print_choices();
   print_autotuning();
+  print_empty_rows();
   if (compressed_.calls > 0)
     std::printf("# %-20s : %llu B of elements sent as %llu B, in %llu calls\n", "Compression",
                 static_cast<unsigned long long>(compressed_.element_bytes),

@@ -75,6 +75,7 @@ class Report {
   void print_pinning() const;
   void print_choices() const;
   void print_autotuning() const;
+  void print_empty_rows() const;
   void write_json(double average) const;
 
   const Collective& collective_;

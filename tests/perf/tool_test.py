@@ -52,6 +52,14 @@ class Tool(unittest.TestCase):
                 self.assertIn(row[form]["protocol"], ("LL", "Simple"))
                 self.assertNotEqual(row[form]["algorithm"], "")
 
+    def test_names_rows_without_elements(self):
+        result = run("--ranks", "2", "-b", "3", "-e", "12", "-f", "4", "-d", "float")
+        self.assertEqual([row[:2] for row in rows(result.stdout)], [["0", "0"], ["12", "3"]])
+        self.assertIn("# No elements in       : 1 of 2 rows, since sizes are rounded down to whole elements; use -b 4 or more",
+                      result.stdout)
+        for sizes in (("-b", "4", "-e", "4"), ("-b", "0", "-e", "0")):
+            self.assertNotIn("No elements", run("--ranks", "2", *sizes).stdout, sizes)
+
     def test_measures_between_threads(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "out.json")
