@@ -29,7 +29,7 @@ Outcome check_fields(const ncclCollConfig_t& config) {
     const bool may_be_undefined = field.member != &ncclCollConfig_t::forceAlgSelection;
     if (!may_be_undefined || value != kUndefined) TUTTI_NCCL_CHECK(check_range(field, value, kInitializer));
   }
-  TUTTI_NCCL_CHECK(check_channels(config.minCTAs, config.maxCTAs));
+  TUTTI_NCCL_CHECK(check_channels({config.minCTAs, "config.minCTAs"}, {config.maxCTAs, "config.maxCTAs"}));
   if (config.launchCompletionEvent == nullptr) return {};
   return invalid_usage("config.launchCompletionEvent is not supported; pass NULL, and record an event after the call");
 }

@@ -97,17 +97,23 @@ Outcome check_field(const Field& field, ncclConfig_t& config) {
   return {};
 }
 
+// The environment overrides the config, as in NCCL.
+ChannelBound channel_bound(const char* variable, ChannelBound requested) {
+  const std::optional<int> value = ctas_of_environment(variable);
+  return value ? ChannelBound{*value, variable} : requested;
+}
+
 }  // namespace
 
 Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   ncclConfig_t known = defaults();
   if (config != nullptr) TUTTI_NCCL_CHECK(copy_known(*config, offsetof(ncclConfig_t, blocking), kInitializer, known));
   for (const Field& field : kFields) TUTTI_NCCL_CHECK(check_field(field, known));
-  known.minCTAs = ctas_of_environment("NCCL_MIN_CTAS").value_or(known.minCTAs);
-  known.maxCTAs = ctas_of_environment("NCCL_MAX_CTAS").value_or(known.maxCTAs);
-  TUTTI_NCCL_CHECK(check_channels(known.minCTAs, known.maxCTAs));
-  if (known.minCTAs != kUndefined) settings.tuning.min_channels = static_cast<std::uint32_t>(known.minCTAs);
-  if (known.maxCTAs != kUndefined) settings.tuning.max_channels = static_cast<std::uint32_t>(known.maxCTAs);
+  const ChannelBound min = channel_bound("NCCL_MIN_CTAS", {known.minCTAs, "config.minCTAs"});
+  const ChannelBound max = channel_bound("NCCL_MAX_CTAS", {known.maxCTAs, "config.maxCTAs"});
+  TUTTI_NCCL_CHECK(check_channels(min, max));
+  if (min.value != kUndefined) settings.tuning.min_channels = static_cast<std::uint32_t>(min.value);
+  if (max.value != kUndefined) settings.tuning.max_channels = static_cast<std::uint32_t>(max.value);
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;

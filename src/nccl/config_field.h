@@ -42,11 +42,17 @@ Outcome check_range(const ConfigField<Config>& field, int value, const std::stri
                           ", or leave it as " + initializer + " sets it");
 }
 
-// Checks the bounds on channels. kUndefined, the least number, means no minimum.
-inline Outcome check_channels(int min, int max) {
-  if (max == kUndefined || min <= max) return {};
-  return invalid_argument("config.minCTAs is " + std::to_string(min) + ", more than config.maxCTAs, " +
-                          std::to_string(max));
+// A bound on channels, and the field or variable that sets it. kUndefined: none.
+struct ChannelBound {
+  int value = kUndefined;
+  std::string source;
+};
+
+// kUndefined is the least number, so without a minimum each maximum passes.
+inline Outcome check_channels(const ChannelBound& min, const ChannelBound& max) {
+  if (max.value == kUndefined || min.value <= max.value) return {};
+  return invalid_argument(min.source + " is " + std::to_string(min.value) + ", more than " + max.source + ", " +
+                          std::to_string(max.value) + "; lower the minimum or raise the maximum");
 }
 
 }  // namespace tutti::nccl

@@ -192,7 +192,10 @@ TEST(Config, IsOverriddenByEnvironment) {
   config.minCTAs = 4;
   ::setenv("NCCL_MAX_CTAS", "2", 1);
   EXPECT_EQ(try_config(&config), ncclInvalidArgument);
-  expect_error_text("config.minCTAs is 4, more than config.maxCTAs, 2");
+  expect_error_text("config.minCTAs is 4, more than NCCL_MAX_CTAS, 2;");
+  ::setenv("NCCL_MIN_CTAS", "3", 1);
+  EXPECT_EQ(try_config(&config), ncclInvalidArgument);
+  expect_error_text("NCCL_MIN_CTAS is 3, more than NCCL_MAX_CTAS, 2;");
   ::setenv("NCCL_MIN_CTAS", "1", 1);
   EXPECT_EQ(try_config(&config), ncclSuccess);
   ::unsetenv("NCCL_MIN_CTAS");
