@@ -3,6 +3,7 @@
 
 import glob
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -13,11 +14,12 @@ from report import number, size_name  # noqa: E402
 from stored import load  # noqa: E402
 
 RESULTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "results")
+NAMES = {"openmpi": "Open MPI", "mpich": "MPICH", "gloo": "Gloo", "ucx": "UCX", "iperf3": "iperf3"}
 BEGIN = """# Results
 
 `perf/peers/tables.py` writes this page from the stored runs. Each run has its commit, the versions of the libraries and the
-settings of every competitor. [LIMITS.md](LIMITS.md) explains rows that miss their targets, [REGRET.md](REGRET.md) has the cost
-of the tuner's choices, and [PENDING.md](PENDING.md) lists what is not measured yet.
+settings of every competitor; later commits may be faster or slower. [LIMITS.md](LIMITS.md) explains rows that miss their
+targets, [REGRET.md](REGRET.md) has the cost of the tuner's choices, and [PENDING.md](PENDING.md) lists what is not measured yet.
 
 GPUs: [H200.md](H200.md) has what ran on one H200, also beside NCCL, and [COUNTS.md](COUNTS.md) the instructions of the kernels. All
 tables below are of host memory.
@@ -39,9 +41,15 @@ beat iperf3, most under bbr, which paces its single connection ([method](LIMITS.
 """
 
 
+def versions_of(run):
+    """Returns "Open MPI 4.1.4, Gloo 0.0~git20220518", from what the programs and packages print."""
+    found = ((NAMES[name], re.search(r"\d+\.[\w.~+-]*", said)) for name, said in run["versions"].items() if said)
+    return ", ".join(f"{name} {version[0]}" for name, version in found if version)
+
+
 def heading(kind, path, run):
     dirty = ", with changes" if run["dirty"] else ""
-    versions = "; ".join(said for said in run["versions"].values() if said)
+    versions = versions_of(run)
     return (f"## {kind}: {run['cpu']}\n\n[{os.path.basename(path)}]({os.path.basename(path)}), {run['date']}, commit "
             f"{run['commit'][:7]}{dirty}, Linux {run['kernel']}. {versions}.\n")
 

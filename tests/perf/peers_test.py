@@ -103,6 +103,11 @@ class Peers(unittest.TestCase):
         self.assertTrue(oversubscribed["openmpi"]["commands"][0].endswith("-n 4 openmpi_driver DIRECTORY 0,1,0,1"))
         self.assertEqual(settings["mpich posix+malloc"]["environment"]["UCX_TLS"], "posix,self")
 
+    def test_versions_have_names(self):
+        said = {"openmpi": "mpirun.openmpi (OpenRTE) 4.1.4", "mpich": "HYDRA build details: Version: 4.0.2", "gloo": "",
+                "iperf3": "iperf 3.12 (cJSON 1.7.15)"}
+        self.assertEqual(tables.versions_of({"versions": said}), "Open MPI 4.1.4, MPICH 4.0.2, iperf3 3.12")
+
     def test_tables_match_stored_runs(self):
         with open(os.path.join(tables.RESULTS, "README.md")) as file:
             self.assertEqual(file.read(), tables.text(tables.RESULTS), "run perf/peers/tables.py")
