@@ -22,15 +22,18 @@ class HostMap {
  public:
   explicit HostMap(const Problem& problem) : sizes_(problem.groups[0]), firsts_(sizes_.size()) {
     std::exclusive_scan(sizes_.begin(), sizes_.end(), firsts_.begin(), Rank{0});
+    const auto [min, max] = std::minmax_element(sizes_.begin(), sizes_.end());
+    smallest_ = *min;
+    even_ = *min == *max;
   }
 
   Rank hosts() const { return static_cast<Rank>(sizes_.size()); }
   Rank first(Rank host) const { return firsts_[host]; }
   Rank size(Rank host) const { return sizes_[host]; }
   Rank end(Rank host) const { return firsts_[host] + sizes_[host]; }
-  Rank smallest() const { return *std::min_element(sizes_.begin(), sizes_.end()); }
+  Rank smallest() const { return smallest_; }
   // All hosts have equally many ranks.
-  bool even() const { return smallest() == *std::max_element(sizes_.begin(), sizes_.end()); }
+  bool even() const { return even_; }
   Rank host_of(Rank rank) const {
     return static_cast<Rank>(std::upper_bound(firsts_.begin(), firsts_.end(), rank) - firsts_.begin() - 1);
   }
@@ -43,6 +46,8 @@ class HostMap {
 
  private:
   std::vector<Rank> sizes_, firsts_;
+  Rank smallest_ = 0;
+  bool even_ = true;
 };
 
 // Path of a block between hosts: from its owner's host to each other host, or around a ring of hosts.
