@@ -29,6 +29,15 @@ Rails rails_of(const simulator::Network& network) {
   return Rails({.groups = {domains}, .order = {}});
 }
 
+// Holds one plan at a time, because those of all ranks can take gigabytes.
+bool is_on_rails(const Algorithm& algorithm, const Problem& problem, const Rails& rails) {
+  for (Rank rank = 0; rank < problem.ranks; ++rank) {
+    const Plan plan = emit_plan(algorithm, problem, rank);
+    if (!rails.carry({&plan, 1}, {})) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 CallModel::CallModel(Networks networks, const simulator::Costs& costs, std::uint32_t max_orders)
@@ -73,7 +82,7 @@ void CallModel::set_lanes(Query& query) const {
     known = on_rails_.insert(on_rails_.end(), {problem, {}});
     for (const Algorithm* algorithm : catalogue(problem.collective))
       if (requires_hosts(*algorithm, problem.collective) && algorithm->supports(problem) &&
-          rails_.carry(emit_plans(*algorithm, problem), {}))
+          is_on_rails(*algorithm, problem, rails_))
         known->second.push_back(algorithm);
   }
   query.on_rails = known->second;

@@ -86,18 +86,22 @@ Result<Query> DevicePlanChooser::query_for(const Call& call, const CommunicatorO
   return query_of(call, problem, options);
 }
 
-// Cached per algorithm and problem.
+// Cached per algorithm and problem. Holds one plan at a time, because those of all ranks can take gigabytes.
 const DevicePlanChooser::Fit& DevicePlanChooser::fit_of(const Algorithm& algorithm, const Problem& problem) {
   for (const Fit& known : fits_)
     if (known.algorithm == &algorithm && known.problem == problem) return known;
   Fit fit = {&algorithm, problem, false, false};
   if (algorithm.supports(problem) && suits_hosts(algorithm.shape(problem).units, problem)) {
+    fit.fits = true;
     fit.on_rails = peers_.rails().peers() > 0;
     for (const RankMapping& each : rank_orders_of(algorithm, problem)) {
-      const std::vector<Plan> plans = emit_plans(algorithm, logical(each, problem));
+      const Problem requested = logical(each, problem);
       const bool moves = uses_rank_order(algorithm.name()) || reorders(algorithm.name(), each, problem);
-      fit.fits = tags_of(plans) <= kMaxLaneTags;  // The same in all orders.
-      fit.on_rails = fit.on_rails && fit.fits && peers_.rails().carry(plans, moves ? each : RankMapping());
+      for (Rank rank = 0; rank < problem.ranks && fit.fits; ++rank) {
+        const Plan plan = emit_plan(algorithm, requested, rank);
+        fit.fits = tags_of({&plan, 1}) <= kMaxLaneTags;  // The same in all orders.
+        fit.on_rails = fit.on_rails && fit.fits && peers_.rails().carry({&plan, 1}, moves ? each : RankMapping());
+      }
       if (!fit.on_rails) break;
     }
   }

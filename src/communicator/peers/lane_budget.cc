@@ -137,7 +137,7 @@ std::size_t LaneBudget::remote_slots_bytes(bool on_rail) const {
 }
 
 // Counts targets only: every lane that a rank reads is written by a peer.
-std::uint32_t tags_of(const std::vector<Plan>& plans) {
+std::uint32_t tags_of(std::span<const Plan> plans) {
   std::size_t max = 0;
   for (const Plan& plan : plans) {
     std::map<Rank, std::set<std::uint16_t>> tags;

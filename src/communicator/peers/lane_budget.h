@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "src/base/pages.h"
 #include "src/communicator/call/hosts.h"
@@ -79,6 +79,6 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes = mapped_pa
                       LaneLimit limit = LaneLimit::large);
 
 // Returns the maximum number of tags that lanes and flags from one rank to another have.
-std::uint32_t tags_of(const std::vector<Plan>& plans);
+std::uint32_t tags_of(std::span<const Plan> plans);
 
 }  // namespace tutti

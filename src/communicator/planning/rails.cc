@@ -68,13 +68,13 @@ bool Rails::connect(Rank one, Rank other) const {
   return std::binary_search(partners.begin(), partners.end(), host_of(other));
 }
 
-bool Rails::carry(const std::vector<Plan>& plans, const RankMapping& mapping) const {
+bool Rails::carry(std::span<const Plan> plans, const RankMapping& mapping) const {
   if (positions_.empty()) return false;
   const auto rank_at = [&](Rank logical) { return mapping.order.empty() ? logical : mapping.order[logical]; };
-  for (Rank logical = 0; logical < plans.size(); ++logical) {
-    const Rank self = rank_at(logical);
-    for (std::size_t i = 0; i < plans[logical].steps.size(); ++i) {
-      const Step step = plans[logical].steps[i];
+  for (const Plan& plan : plans) {
+    const Rank self = rank_at(plan.steps.self());
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      const Step step = plan.steps[i];
       for (const Operand& target : step.targets) {
         if (target.is_memory()) continue;
         const Rank peer = rank_at(target.peer);

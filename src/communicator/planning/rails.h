@@ -20,7 +20,7 @@ class Rails {
   // Maximum number of ranks to which a rank is connected.
   Rank peers() const { return peers_; }
   // Returns true if plans of logical ranks send data between hosts along rails only. `mapping` orders by hosts.
-  bool carry(const std::vector<Plan>& plans, const RankMapping& mapping) const;
+  bool carry(std::span<const Plan> plans, const RankMapping& mapping) const;
 
  private:
   Rank host_of(Rank rank) const { return positions_[rank] / ranks_per_host_; }

@@ -73,6 +73,8 @@ TEST(Rails, CarryHierarchicalPlans) {
       const char* algorithm = hosts > 4 && collective != Collective::all_reduce ? "host_ring" : "hierarchical";
       EXPECT_TRUE(rails.carry(emit_plans(*find(collective, algorithm), problem), {}))
           << name(collective) << ' ' << hosts;
+      const Plan last = emit_plan(*find(collective, algorithm), problem, problem.ranks - 1);
+      EXPECT_TRUE(rails.carry({&last, 1}, {})) << "alone";
     }
     Problem rooted = {.collective = Collective::broadcast, .ranks = 4 * hosts, .groups = mapping.groups};
     for (rooted.root = 0; rooted.root < rooted.ranks && hosts <= 5; ++rooted.root)
