@@ -94,7 +94,7 @@ void Rendezvous::join(AcceptedPeer accepted) {
   }
   if (Status refusal = refuse(claim, record); !refusal.ok()) {
     acceptor_.stop_listening(Role::invitation);
-    const bool ends_process = in_this_process(record);  // Its rank may end this process at once; see fail().
+    const bool ends_process = in_this_process(record);  // See send_to_members().
     if (!ends_process) (void)channel.send_failure(refusal).ok();
     fail(refusal);
     if (ends_process) (void)channel.send_failure(refusal).ok();
