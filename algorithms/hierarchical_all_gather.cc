@@ -3,8 +3,9 @@
 // messages are received one round after they are sent, and a chunk is between hosts while others are inside. A ring has
 // one stage less, so that both parts of an all-reduce can share their lanes.
 //   hierarchical  Each rank first sends its block to k-1 hosts, the next one first, so that no two ranks begin with the
-//                 same peer. Latency: 2 alpha. Source: the multi-leader all-gather of Kandalla et al., "Designing
-//                 multi-leader-based allgather algorithms for multi-core clusters", 2009; here every rank is a leader.
+//                 same peer. Latency: (k/2 + 1) alpha, of which one is between hosts. Source: the multi-leader
+//                 all-gather of Kandalla et al., "Designing multi-leader-based allgather algorithms for multi-core
+//                 clusters", 2009; here every rank is a leader.
 //   host_ring     Each block passes all hosts in turn. A rank sends to one rank of the next host only. Latency:
 //                 k alpha, the blocks of a round beside each other. Source: ring all-gather (P. Patarasuk, X. Yuan,
 //                 2009) with one ring per position on the hosts.

@@ -3,10 +3,11 @@
 // sizes, messages are summed one round after they are sent, and a chunk is between hosts while others are inside. It is
 // the all-gather of hierarchical_all_gather.cc in reverse.
 //   hierarchical  Hosts sum for the next host, then for the one after it, so that no two send to the same one, and in
-//                 the last round for themselves. Sums need no memory, since they are sent directly. Latency: 2 alpha.
+//                 the last round for themselves. Sums need no memory, since they are sent directly. Latency: (k/2 + 1)
+//                 alpha, of which one is between hosts.
 //   host_ring     The sum of a block passes all hosts in turn, each of which adds its own, and ends at the owner.
 //                 A rank sends to one rank of the next host only. Source: ring reduce-scatter (P. Patarasuk, X. Yuan,
-//                 2009) with one ring per position on the hosts. Latency: 2 k alpha.
+//                 2009) with one ring per position on the hosts. Latency: k alpha.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
 

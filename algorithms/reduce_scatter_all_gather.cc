@@ -2,7 +2,7 @@
 //   ring              2(n-1) alpha + 2(n-1)/n S beta      P. Patarasuk, X. Yuan, 2009
 //   halving_doubling  2 log2(n) alpha + 2(n-1)/n S beta   R. Rabenseifner, 2004
 //   two_shot          2 alpha + 2(n-1)/n S beta           direct, for full crossbars
-//   host_ring         4 k alpha + 2(k-1)/k S beta         a ring of k hosts; beta of the link of a host
+//   host_ring         2 k alpha + 2(k-1)/k S beta         a ring of k hosts; beta of the link of a host
 #include <numeric>
 
 #include "algorithms/catalogue.h"

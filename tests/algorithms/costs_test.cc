@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
@@ -48,17 +49,17 @@ class Accountant {
     Account& account = ranks_[rank];
     const Step step = plans_[rank].steps[account.step];
     for (const Operand& source : step.sources) {
-      if (source.space == Space::lane && lanes_[{source.peer, rank}].empty()) return false;
+      if (source.space == Space::lane && lanes_[{source.peer, rank, source.tag}].empty()) return false;
     }
     for (const Operand& source : step.sources) {
       if (source.space != Space::lane) continue;
-      std::deque<std::uint32_t>& lane = lanes_[{source.peer, rank}];
+      std::deque<std::uint32_t>& lane = lanes_[{source.peer, rank, source.tag}];
       account.depth = std::max(account.depth, lane.front() + 1);
       lane.pop_front();
     }
     for (const Operand& target : step.targets) {
       if (target.space != Space::lane) continue;
-      lanes_[{rank, target.peer}].push_back(account.depth);
+      lanes_[{rank, target.peer, target.tag}].push_back(account.depth);
       account.sent += target.count;
     }
     ++account.step;
@@ -67,7 +68,7 @@ class Accountant {
 
   std::span<const Plan> plans_;
   std::vector<Account> ranks_;
-  std::map<std::pair<Rank, Rank>, std::deque<std::uint32_t>> lanes_;
+  std::map<std::tuple<Rank, Rank, std::uint16_t>, std::deque<std::uint32_t>> lanes_;
 };
 
 Cost cost_of(Collective collective, const char* name, Rank n) {
@@ -130,6 +131,25 @@ TEST(Costs, AllToAllMatchesExpected) {
   EXPECT_EQ(cost_of(Collective::all_to_all, "exchange", n), (Cost{16, 15}));
   EXPECT_EQ(cost_of(Collective::all_to_all, "direct", n), (Cost{1, 15}));
   EXPECT_EQ(cost_of(Collective::all_to_all, "bruck", n), (Cost{4, 32}));
+}
+
+// Latencies that the head comments state for k hosts of equal sizes.
+TEST(Costs, DepthsOverHostsMatchExpected) {
+  for (const Rank k : {2, 4, 8, 16}) {
+    const auto depth = [=](Collective collective, const char* name) {
+      const std::vector<Rank> hosts(k, 3);
+      const Problem problem{.collective = collective, .ranks = 3 * k, .groups = {hosts}};
+      return Accountant(emit_plans(*find(collective, name), problem)).count().depth;
+    };
+    for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+      EXPECT_EQ(depth(collective, "hierarchical"), k / 2 + 1);
+      EXPECT_EQ(depth(collective, "host_ring"), k);
+    }
+    EXPECT_EQ(depth(Collective::all_reduce, "host_ring"), 2 * k);
+    EXPECT_EQ(depth(Collective::all_reduce, "host_one_shot"), 2U);
+    EXPECT_EQ(depth(Collective::all_reduce, "host_doubling"), static_cast<std::uint32_t>(std::bit_width(k)));
+    EXPECT_EQ(depth(Collective::broadcast, "hierarchical"), k + 1);
+  }
 }
 
 // Counts the figures of a CostLaw in the written plans of all ranks.
