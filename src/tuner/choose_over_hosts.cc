@@ -9,12 +9,13 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kFewHosts = 4;
-// Sums that are sent to all hosts: bytes that a rank sends, with lanes along rails and without.
-constexpr std::uint64_t kWholeSumBytesOnRails = 1024 * kKiB, kWholeSumBytes = 256 * kKiB;
+// Sums that are sent to all hosts: bytes that a rank sends between hosts; the second size if recursive doubling between
+// more than kFewHosts is on rails, but host_one_shot is not.
+constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kWholeSumBytesBesideDoubling = 512 * kKiB;
 constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
 // two_shot of all ranks, on more than kFewHosts.
 constexpr Rank kMaxTwoShotRanks = 64;
-constexpr std::uint64_t kMinTwoShotBytes = 128 * kKiB, kMaxTwoShotBytes = 1024 * kKiB;
+constexpr std::uint64_t kMinTwoShotBytes = 64 * kKiB, kMaxTwoShotBytes = 2048 * kKiB;
 // Recursive doubling of all ranks: times the number of hosts, or for many hosts the second size.
 constexpr std::uint64_t kFlatSumBytes = 128 * kKiB, kFlatSumBytesOfMany = 4 * kKiB;
 // An all-reduce around a ring of hosts beats halving and doubling between hosts if a channel sends messages of this
@@ -46,12 +47,15 @@ std::string_view small_sum(const Query& query, std::size_t hosts) {
         query.problem.ranks > kFewRanks && query.block_bytes <= std::max(kFlatSumBytes / hosts, kFlatSumBytesOfMany);
     return flat ? "recursive_doubling" : "";
   }
-  const std::uint64_t to_all = is_on_rails(query, "host_one_shot") ? kWholeSumBytesOnRails : kWholeSumBytes;
-  if (query.block_bytes * (hosts - 1) <= to_all) return "host_one_shot";
-  if (hosts <= kFewHosts) return "";
+  const std::uint64_t to_others = query.block_bytes * (hosts - 1);
+  if (hosts <= kFewHosts) return to_others <= kWholeSumBytes ? "host_one_shot" : "";
+  // Otherwise its partners have few channels.
+  const bool can_double = is_on_rails(query, "host_doubling");
+  const bool doubles = can_double && query.block_bytes <= kMaxDoublingBytes;
   const bool between = query.block_bytes >= kMinTwoShotBytes && query.block_bytes <= kMaxTwoShotBytes;
-  if (between && query.problem.ranks <= kMaxTwoShotRanks) return "two_shot";
-  const bool doubles = is_on_rails(query, "host_doubling") && query.block_bytes <= kMaxDoublingBytes;
+  if (between && query.problem.ranks <= kMaxTwoShotRanks)
+    return doubles && std::has_single_bit(hosts) ? "host_doubling" : "two_shot";
+  if (to_others <= (can_double ? kWholeSumBytesBesideDoubling : kWholeSumBytes)) return "host_one_shot";
   return doubles ? "host_doubling" : "";
 }
 

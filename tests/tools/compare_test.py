@@ -178,7 +178,7 @@ class Page(unittest.TestCase):
                 self.assertEqual(row[f"{hosts} hosts"], f"{table['sizes'][0]['bus_bw']:.0f}", (row["size"], hosts))
 
     def test_latencies_between_hosts_match(self):
-        rows = self.rows_of("Latency between hosts in us")
+        rows = self.rows_of("Time of an all-reduce in us")
         self.assertEqual(len(rows), 4)
         for row in rows:
             for hosts in (2, 4, 8, 64):

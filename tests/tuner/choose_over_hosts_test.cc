@@ -1,6 +1,7 @@
 // Choices on GPUs of several hosts.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <vector>
 
 #include "tests/tuner/gpu_query.h"
@@ -43,12 +44,15 @@ TEST(ChooseForGpus, PrefersAlgorithmsOnRails) {
   }
 }
 
-// Small sums are sent whole. From 128 KiB to 1 MiB, up to 64 ranks on more than 4 hosts send to all others.
+// Small sums are sent whole. From 64 KiB to 2 MiB, up to 64 ranks on more than 4 hosts send parts to all others.
 TEST(ChooseForGpus, SendsWholeSums_BetweenHosts) {
   const auto all_reduce = [](std::uint64_t bytes, Rank hosts) {
     Query query = query_on_hosts(Collective::all_reduce, bytes, hosts);
-    for (const char* name : {"hierarchical", "host_one_shot", "host_doubling"})
-      query.on_rails.push_back(find(Collective::all_reduce, name));
+    // With more than 4 hosts, rails connect neighbours and hosts whose distance is a power of two.
+    const bool has_power_of_two = std::has_single_bit(hosts);
+    query.on_rails = {find(Collective::all_reduce, "hierarchical")};
+    if (hosts <= 4) query.on_rails.push_back(find(Collective::all_reduce, "host_one_shot"));
+    if (hosts <= 4 || has_power_of_two) query.on_rails.push_back(find(Collective::all_reduce, "host_doubling"));
     return query;
   };
   EXPECT_EQ(chosen(all_reduce(8, 2)), "host_one_shot");
@@ -56,15 +60,24 @@ TEST(ChooseForGpus, SendsWholeSums_BetweenHosts) {
   EXPECT_EQ(chosen(all_reduce((1 << 20) + 1, 2)), "hierarchical");
   EXPECT_EQ(chosen(all_reduce(256 << 10, 4)), "host_one_shot");
   EXPECT_EQ(chosen(all_reduce(512 << 10, 4)), "hierarchical");
-  EXPECT_EQ(chosen(all_reduce(8, 64)), "host_one_shot");
-  EXPECT_EQ(chosen(all_reduce(16 << 10, 64)), "host_one_shot");
-  EXPECT_EQ(chosen(all_reduce(17 << 10, 64)), "host_doubling");
+  EXPECT_EQ(chosen(all_reduce(63 << 10, 8)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(64 << 10, 8)), "host_doubling");
+  EXPECT_EQ(chosen(all_reduce(512 << 10, 8)), "host_doubling");
+  EXPECT_EQ(chosen(all_reduce((512 << 10) + 1, 8)), "two_shot");
+  EXPECT_EQ(chosen(all_reduce(2 << 20, 8)), "two_shot");
+  EXPECT_EQ(chosen(all_reduce((2 << 20) + 1, 8)), "hierarchical");
+  EXPECT_EQ(chosen(all_reduce(8 << 10, 64)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(9 << 10, 64)), "host_doubling");
   EXPECT_EQ(chosen(all_reduce(512 << 10, 64)), "host_doubling");
   EXPECT_EQ(chosen(all_reduce((512 << 10) + 1, 64)), "hierarchical");
-  EXPECT_EQ(chosen(all_reduce(512 << 10, 8)), "two_shot");
 
-  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 256 << 10, 2)), "host_one_shot");
-  EXPECT_EQ(chosen(query_on_hosts(Collective::all_reduce, 512 << 10, 2)), "hierarchical") << "without rails";
+  // Without recursive doubling on rails.
+  EXPECT_EQ(chosen(all_reduce(63 << 10, 6)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(64 << 10, 6)), "two_shot");
+  EXPECT_EQ(chosen(all_reduce(512 << 10, 6)), "two_shot");
+  EXPECT_EQ(chosen(all_reduce(64 << 10, 12)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(96 << 10, 12)), "hierarchical");
+
   Query query = all_reduce(16 << 10, 2);
   EXPECT_EQ(choose(query).value().channels, 1U);
   query.block_bytes = 64 << 10;
@@ -104,7 +117,7 @@ TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
   const std::vector<const Algorithm*> on_rails = {find(Collective::all_reduce, "hierarchical"),
                                                   find(Collective::all_reduce, "host_ring")};
   const auto min_exponent = [&](Rank hosts) {  // log2 of the smallest size.
-    for (int exponent = 21; exponent < 34; ++exponent) {
+    for (int exponent = 22; exponent < 34; ++exponent) {
       Query query = query_on_hosts(Collective::all_reduce, std::uint64_t{1} << exponent, hosts);
       query.on_rails = on_rails;
       if (chosen(query) == "host_ring") return exponent;
@@ -122,7 +135,7 @@ TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
   EXPECT_EQ(chosen(query), "hierarchical");
   query.on_rails = on_rails;
   query.max_channels = 1;
-  query.block_bytes = 2 << 20;
+  query.block_bytes = 4 << 20;
   EXPECT_EQ(chosen(query), "host_ring") << "messages of one channel are long";
   query.compression = CompressionFormat::int8;
   EXPECT_EQ(chosen(query), "hierarchical");
