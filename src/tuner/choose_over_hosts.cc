@@ -21,11 +21,13 @@ constexpr std::uint64_t kFlatSumBytes = 128 * kKiB, kFlatSumBytesOfMany = 4 * kK
 // An all-reduce around a ring of hosts beats halving and doubling between hosts if a channel sends messages of this
 // size, or of the second one if the number of hosts is no power of two.
 constexpr std::uint64_t kRingMessageBytes = 32 * kKiB, kOddRingMessageBytes = 10 * kKiB;
-// Blocks that are sent directly, between two hosts and between more.
-constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfMany = 32 * kKiB;
+// Blocks that are sent directly; the second size for 3 to kMaxSeveralHosts hosts.
+constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfSeveral = 32 * kKiB;
+constexpr std::size_t kMaxSeveralHosts = 24;
 // From or to a root: bytes between hosts up to which all ranks communicate with the root, and size up to which a binary
 // tree is used, which does not distinguish hosts.
 constexpr std::uint64_t kDirectBytesOfRoot = 2048 * kKiB, kMaxTreeBytesOfHosts = 256 * kKiB;
+constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer messages in sequence.
 constexpr std::uint64_t kCompressedFlatBytes = 4 * kKiB;
 
 bool supports(const Query& query, std::string_view name) {
@@ -72,11 +74,13 @@ std::string_view all_reduce(const Query& query, std::size_t hosts) {
   return prefers_ring(query, hosts) ? "host_ring" : once_between_hosts(query);
 }
 
-std::uint64_t max_direct_bytes(std::size_t hosts) { return hosts > 2 ? kDirectBytesOfMany : kDirectBytes; }
+std::uint64_t max_direct_bytes(std::size_t hosts) {
+  return hosts > 2 && hosts <= kMaxSeveralHosts ? kDirectBytesOfSeveral : kDirectBytes;
+}
 
 std::string_view from_or_to_root(const Query& query) {
-  const Rank here = query.problem.groups[0][0];
-  if (query.block_bytes * (query.problem.ranks - here) <= kDirectBytesOfRoot) return "direct";
+  const Rank ranks = query.problem.ranks, remote = ranks - query.problem.groups[0][0];  // The root's host may differ.
+  if (ranks <= kMaxDirectRanksOfRoot && query.block_bytes * remote <= kDirectBytesOfRoot) return "direct";
   return query.block_bytes <= kMaxTreeBytesOfHosts ? "binary_tree" : "hierarchical";
 }
 

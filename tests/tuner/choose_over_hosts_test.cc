@@ -103,12 +103,16 @@ TEST(ChooseForGpus, SendsSmallBlocksDirectly_BetweenHosts) {
     EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 4)), "binary_tree");
     EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 64)), "binary_tree");
     EXPECT_EQ(chosen(query_on_hosts(collective, 512 << 10, 4)), "hierarchical");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 8, 80)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 8, 81)), "binary_tree") << "many messages";
   }
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     EXPECT_EQ(chosen(query_on_hosts(collective, 16 << 10, 2)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 2)), "hierarchical");
     EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 3)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 64 << 10, 3)), "hierarchical");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 24)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 32)), "hierarchical");
   }
 }
 
