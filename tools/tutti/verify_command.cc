@@ -183,7 +183,7 @@ Status nothing_proved(const Task& first) {
   return unsupported(
       "no plan was verified: " + std::string(first.algorithm->name()) + " does not support " + describe(problem) +
       (over_hosts ? "; it works across hosts: give more --ranks, or --groups of two hosts or more, such as "
-                    "3+5 or 2x4 (all_to_all needs hosts of equal size)"
+                    "3+5 or 2x4 (all_to_all, host_one_shot and host_doubling need hosts of equal size)"
                   : "; give other --ranks or --groups, or another --algorithm"));
 }
 
