@@ -1,4 +1,5 @@
 // Lanes along rails: pairs of ranks that hierarchical plans connect have more lanes than others.
+#include <bit>
 #include <map>
 #include <numeric>
 #include <set>
@@ -81,6 +82,21 @@ TEST(Rails, CarryHierarchicalPlans) {
       EXPECT_TRUE(rails.carry(emit_plans(*find(Collective::broadcast, "hierarchical"), rooted), {})) << rooted.root;
     const Problem flat = {.collective = Collective::all_reduce, .ranks = 4 * hosts, .groups = {}};
     EXPECT_FALSE(rails.carry(emit_plans(*find(Collective::all_reduce, "two_shot"), flat), {})) << hosts;
+  }
+}
+
+// The tuner's limits for small sums rest on this.
+TEST(Rails, CarryWholeSums) {
+  for (const Rank hosts : {2U, 3U, 4U, 6U, 8U, 12U, 16U, 24U, 64U}) {
+    const RankMapping mapping = hosts_of(hosts, 2);
+    const Rails rails(mapping);
+    const Problem problem = {.collective = Collective::all_reduce, .ranks = 2 * hosts, .groups = mapping.groups};
+    const auto carries = [&](const char* algorithm) {
+      return rails.carry(emit_plans(*find(Collective::all_reduce, algorithm), problem), {});
+    };
+    EXPECT_TRUE(carries("host_ring")) << hosts;
+    EXPECT_EQ(carries("host_one_shot"), hosts <= 4) << hosts;
+    EXPECT_EQ(carries("host_doubling"), hosts <= 4 || std::has_single_bit(hosts)) << hosts;
   }
 }
 
