@@ -3,6 +3,7 @@
 // other software. They stay until GPUs with NVLink have measured both sides.
 #include <algorithm>
 
+#include "src/tuner/channels.h"
 #include "src/tuner/choose_over_hosts.h"
 
 namespace tutti {
@@ -222,7 +223,7 @@ Choice choose_for_gpus(const Query& query) {
   choice.on_rails = is_on_rails(query, choice.algorithm);
   const bool moves_blocks = query.problem.collective == Collective::all_gather ||
                             query.problem.collective == Collective::reduce_scatter ||
-                            sends_whole_sums(choice.algorithm);
+                            sends_sums_of_hosts(choice.algorithm);
   const std::uint64_t share = choice.staged                     ? kStagedChannelBytes
                               : small && !choice.mapped         ? kLlChannelBytes
                               : choice.on_rails && moves_blocks ? kBlockOnRailsBytes

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/tuner/channels.h"
+
 namespace tutti {
 namespace {
 
@@ -31,8 +33,8 @@ constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer me
 constexpr std::uint64_t kCompressedFlatBytes = 4 * kKiB;
 
 bool supports(const Query& query, std::string_view name) {
-  const auto supports = [&](const Algorithm* each) { return each->name() == name && each->supports(query.problem); };
-  return std::any_of(query.catalogue.begin(), query.catalogue.end(), supports);
+  const auto does = [&](const Algorithm* each) { return each->name() == name && each->supports(query.problem); };
+  return std::any_of(query.catalogue.begin(), query.catalogue.end(), does);
 }
 
 // Each block crosses a host's link once. An algorithm with more channels, because its lanes are along rails, is
@@ -107,23 +109,8 @@ std::string_view choose_over_hosts(const Query& query) {
   }
 }
 
-bool sends_whole_sums(std::string_view algorithm) {
+bool sends_sums_of_hosts(std::string_view algorithm) {
   return algorithm == "host_one_shot" || algorithm == "host_doubling";
-}
-
-bool is_on_rails(const Query& query, std::string_view algorithm) {
-  return std::any_of(query.on_rails.begin(), query.on_rails.end(),
-                     [=](const Algorithm* each) { return each->name() == algorithm; });
-}
-
-std::uint32_t lane_channels(const Query& query, std::string_view algorithm) {
-  return is_on_rails(query, algorithm) ? std::max(query.rail_channels, query.lane_channels) : query.lane_channels;
-}
-
-std::uint32_t usable_channels(const Query& query, std::uint32_t existing) {
-  const std::uint32_t available = std::min(query.thread_blocks, existing);
-  const std::uint32_t requested = query.channels != 0 ? query.channels : query.max_channels;
-  return requested != 0 ? std::min(available, requested) : available;
 }
 
 }  // namespace tutti

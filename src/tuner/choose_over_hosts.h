@@ -1,4 +1,4 @@
-// Choices on GPUs that depend on how ranks are placed on hosts, and channels of lanes between hosts.
+// Choices on GPUs that depend on how ranks are placed on hosts.
 #pragma once
 
 #include "src/tuner/choose.h"
@@ -11,13 +11,7 @@ inline constexpr Rank kFewRanks = 8;
 // Returns the algorithm for ranks of several hosts; empty if it does not depend on hosts.
 std::string_view choose_over_hosts(const Query& query);
 
-// True for algorithms whose messages hold the data of a whole call.
-bool sends_whole_sums(std::string_view algorithm);
-
-bool is_on_rails(const Query& query, std::string_view algorithm);
-// Channels with lanes between all ranks that communicate in the algorithm.
-std::uint32_t lane_channels(const Query& query, std::string_view algorithm);
-// Channels that a call can use of those that exist.
-std::uint32_t usable_channels(const Query& query, std::uint32_t existing);
+// True for algorithms that send the whole sum of a host to ranks of other hosts.
+bool sends_sums_of_hosts(std::string_view algorithm);
 
 }  // namespace tutti

@@ -1,0 +1,14 @@
+// Channels on GPUs that have lanes between the ranks of a call.
+#pragma once
+
+#include "src/tuner/choose.h"
+
+namespace tutti {
+
+bool is_on_rails(const Query& query, std::string_view algorithm);
+// Channels with lanes between all ranks that communicate in the algorithm.
+std::uint32_t lane_channels(const Query& query, std::string_view algorithm);
+// Channels that a call can use of those that exist.
+std::uint32_t usable_channels(const Query& query, std::uint32_t existing);
+
+}  // namespace tutti
