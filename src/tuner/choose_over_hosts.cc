@@ -26,9 +26,10 @@ constexpr std::uint64_t kRingMessageBytes = 32 * kKiB, kOddRingMessageBytes = 10
 // Blocks that are sent directly; the second size for 3 to kMaxSeveralHosts hosts.
 constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfSeveral = 32 * kKiB;
 constexpr std::size_t kMaxSeveralHosts = 24;
-// From or to a root: bytes between hosts up to which all ranks communicate with the root, and size up to which a binary
-// tree is used, which does not distinguish hosts.
-constexpr std::uint64_t kDirectBytesOfRoot = 2048 * kKiB, kMaxTreeBytesOfHosts = 256 * kKiB;
+// From or to a root: bytes between hosts up to which all ranks communicate with the root, and size up to which more
+// than 3 hosts use a binary tree, which does not distinguish hosts.
+constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;
+constexpr std::uint64_t kMaxTreeBytesOfHosts = 256 * kKiB;
 constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer messages in sequence.
 constexpr std::uint64_t kCompressedFlatBytes = 4 * kKiB;
 
@@ -82,8 +83,11 @@ std::uint64_t max_direct_bytes(std::size_t hosts) {
 
 std::string_view from_or_to_root(const Query& query) {
   const Rank ranks = query.problem.ranks, remote = ranks - query.problem.groups[0][0];  // The root's host may differ.
-  if (ranks <= kMaxDirectRanksOfRoot && query.block_bytes * remote <= kDirectBytesOfRoot) return "direct";
-  return query.block_bytes <= kMaxTreeBytesOfHosts ? "binary_tree" : "hierarchical";
+  const bool sends = query.problem.collective == Collective::broadcast;
+  const std::uint64_t direct = sends ? kDirectBytesFromRoot : kDirectBytesToRoot;
+  if (ranks <= kMaxDirectRanksOfRoot && query.block_bytes * remote <= direct) return "direct";
+  const bool small = query.block_bytes <= kMaxTreeBytesOfHosts && query.problem.groups[0].size() > 3;
+  return small ? "binary_tree" : "hierarchical";
 }
 
 }  // namespace

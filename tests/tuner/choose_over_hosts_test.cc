@@ -97,9 +97,12 @@ TEST(ChooseForGpus, ChoosesRecursiveDoubling_ForSmallSumsBetweenUnevenHosts) {
 
 // The root sends to all ranks of other hosts, unless its port would limit that.
 TEST(ChooseForGpus, SendsSmallBlocksDirectly_BetweenHosts) {
+  EXPECT_EQ(chosen(query_on_hosts(Collective::broadcast, 256 << 10, 2)), "direct");
+  EXPECT_EQ(chosen(query_on_hosts(Collective::broadcast, 128 << 10, 4)), "direct");
+  EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, 128 << 10, 2)), "direct");
+  EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, 128 << 10, 3)), "hierarchical");
+  EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, 128 << 10, 4)), "binary_tree");
   for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
-    EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 2)), "direct");
-    EXPECT_EQ(chosen(query_on_hosts(collective, 64 << 10, 4)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 4)), "binary_tree");
     EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 64)), "binary_tree");
     EXPECT_EQ(chosen(query_on_hosts(collective, 512 << 10, 4)), "hierarchical");
