@@ -64,8 +64,8 @@ class Hierarchical : public EntryOverHosts {
     steps.add(sources, {&target, 1}, at_home ? Fold::complete : Fold::partial);
   }
 
-  // Roundings of shards that are not on the root's rail. Each term is rounded once inside a host, unless its rank is on
-  // the rail, and a sum with all its terms on its way to each next host and to the root.
+  // Each term is rounded once inside a host, unless its rank is on the rail, and a sum with all its terms on its way to
+  // each next host and to the root, unless the root is on the rail. The mean over the shards.
   static double roundings(const HostRails& rails) {
     const Rank hosts = rails.map.hosts();
     double terms = 0, behind = 0, ranks = 0;
@@ -75,7 +75,8 @@ class Hierarchical : public EntryOverHosts {
       terms += size - 1 + behind;
       behind += size;
     }
-    return (terms + (rails.count > 1 ? ranks : 0)) / ranks;
+    const double collected = static_cast<double>(rails.count - 1) / rails.count;
+    return terms / ranks + collected;
   }
 };
 
