@@ -5,8 +5,9 @@
 
 namespace tutti {
 
+// For the limits of choose_over_hosts() and of choose_for_gpus().
 inline constexpr std::uint64_t kKiB = 1024;
-inline constexpr Rank kFewRanks = 8;
+inline constexpr Rank kFewRanks = 8;  // As many as a host usually has.
 
 // Returns the algorithm for ranks of several hosts; empty if it does not depend on hosts.
 std::string_view choose_over_hosts(const Query& query);
