@@ -1,6 +1,7 @@
 // Hierarchical all-to-all for hosts of equal size. The ranks of a host first exchange blocks by the position of the
 // receiver. Each rank then sends one message of g blocks to the rank at its own position on every other host. This
-// takes k-1 messages across instead of n-g. Latency: 2 alpha; each block moves twice. Source: Bruck et al., "Efficient
+// takes k-1 messages across instead of n-g. Latency: 2 alpha; each block moves twice. Messages are received one round
+// after they are sent, and a chunk is between hosts while others are inside. Source: Bruck et al., "Efficient
 // algorithms for all-to-all communications in multiport message-passing systems", 1997, with the host size as radix.
 #include "algorithms/cost_law.h"
 #include "algorithms/host_map.h"
@@ -22,7 +23,7 @@ class Hierarchical : public EntryOverHosts {
 
   // Scratch layout: [sender's position in this host][receiver's host].
   Shape shape(const Problem& problem) const override {
-    return {.scratch = problem.ranks, .rounds = 2, .stages = {0, 1}};
+    return {.scratch = problem.ranks, .rounds = 3, .stages = {0, 1, 2}};
   }
 
   CostLaw cost_law(const Problem& problem) const override {
@@ -52,17 +53,20 @@ class Hierarchical : public EntryOverHosts {
         steps.send(strided(input(to, hosts), 1, size), map.first(here) + to);
       }
       steps.copy(strided(input(local, hosts), 1, size), scratch(local * hosts, hosts));
+      return;
+    }
+    if (round == 1) {
       for (Rank i = 1; i < size; ++i) {
         const Rank from = (local + size - i) % size;
         steps.recv(map.first(here) + from, scratch(from * hosts, hosts));
       }
+      for (Rank i = 1; i < hosts; ++i) {
+        const Rank to = (here + i) % hosts;
+        steps.send(strided(scratch(to, size), 1, hosts), map.first(to) + local);
+      }
+      steps.copy(strided(scratch(here, size), 1, hosts), output(map.first(here), size));
       return;
     }
-    for (Rank i = 1; i < hosts; ++i) {
-      const Rank to = (here + i) % hosts;
-      steps.send(strided(scratch(to, size), 1, hosts), map.first(to) + local);
-    }
-    steps.copy(strided(scratch(here, size), 1, hosts), output(map.first(here), size));
     for (Rank i = 1; i < hosts; ++i) {
       const Rank from = (here + hosts - i) % hosts;
       steps.recv(map.first(from) + local, output(map.first(from), size));
