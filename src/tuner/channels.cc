@@ -4,13 +4,17 @@
 
 namespace tutti {
 
-bool is_on_rails(const Query& query, std::string_view algorithm) {
-  return std::any_of(query.on_rails.begin(), query.on_rails.end(),
-                     [=](const Algorithm* each) { return each->name() == algorithm; });
+RemotePeers remote_peers(const Query& query, std::string_view algorithm) {
+  for (const auto& [each, peers] : query.on_rails)
+    if (each->name() == algorithm) return peers;
+  return RemotePeers::all;
 }
 
 std::uint32_t lane_channels(const Query& query, std::string_view algorithm) {
-  return is_on_rails(query, algorithm) ? std::max(query.rail_channels, query.lane_channels) : query.lane_channels;
+  const RemotePeers peers = remote_peers(query, algorithm);
+  if (peers == RemotePeers::all) return query.lane_channels;
+  const RemoteChannels& channels = query.remote_channels;
+  return std::max(peers == RemotePeers::rail ? channels.rail : channels.partners, query.lane_channels);
 }
 
 std::uint32_t usable_channels(const Query& query, std::uint32_t existing) {

@@ -5,7 +5,8 @@
 
 namespace tutti {
 
-bool is_on_rails(const Query& query, std::string_view algorithm);
+// By Query::on_rails.
+RemotePeers remote_peers(const Query& query, std::string_view algorithm);
 // Channels with lanes between all ranks that communicate in the algorithm.
 std::uint32_t lane_channels(const Query& query, std::string_view algorithm);
 // Channels that a call can use of those that exist.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "src/base/protocol.h"
@@ -31,6 +32,15 @@ struct StagingRing {
   std::size_t bytes() const { return std::size_t{channels} * positions * position_bytes; }
 };
 
+// Ranks of other hosts to which a plan sends: all, those on the rail of a rank (with its position on their hosts), or
+// only those of them that hierarchical all-reduces and rings of hosts use. Lanes to fewer peers have more channels.
+enum class RemotePeers : std::uint8_t { all, rail, partners };
+
+// Channels with lanes to such peers. 0: there are none.
+struct RemoteChannels {
+  std::uint32_t rail = 0, partners = 0;
+};
+
 struct Query {
   Problem problem;                // in_place is ignored, since ranks may differ in it. Groups: ranks per host.
   std::uint64_t block_bytes = 0;  // Bytes that one rank contributes or receives, in memory.
@@ -53,9 +63,9 @@ struct Query {
   std::uint32_t min_channels = 0, max_channels = 0;  // Bounds without such a request; 0: none.
   std::uint32_t lane_channels = 24;
   std::uint32_t orders = 1;
-  // Devices: algorithms that need lanes between hosts only between some ranks, and the channels with such lanes.
-  std::vector<const Algorithm*> on_rails{};
-  std::uint32_t rail_channels = 0;
+  // Devices: algorithms that send to other hosts only along rails, and the channels with such lanes.
+  std::vector<std::pair<const Algorithm*, RemotePeers>> on_rails{};
+  RemoteChannels remote_channels = {};
   std::uint64_t slot_bytes = 64 * 1024, ll_slot_bytes = 4096;  // Devices: data that slots of Simple and LL hold.
   StagingRing ring = {};
   bool by_switches = false;  // Devices: in the staging ring, switches add and multicast the elements of this call.
@@ -72,7 +82,7 @@ struct Choice {
   bool mapped = false;         // Accesses peers' buffers.
   bool staged = false;         // Accesses peers' scratch, in the staging ring.
   bool by_switches = false;    // Switches add and multicast. Otherwise a rank loads from and stores to each other.
-  bool on_rails = false;       // One of Query::on_rails.
+  RemotePeers remote_peers = RemotePeers::all;  // By Query::on_rails.
   CompressionFormat compression = CompressionFormat::none;
   Protocol protocol = Protocol::simple;
   std::uint64_t chunk_bytes = 0;  // Maximum message size.

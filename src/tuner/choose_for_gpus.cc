@@ -220,14 +220,15 @@ Choice choose_for_gpus(const Query& query) {
                        : choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
                        : small                              ? kLlChunkBytes
                                                             : query.slot_bytes;
-  choice.on_rails = is_on_rails(query, choice.algorithm);
+  choice.remote_peers = remote_peers(query, choice.algorithm);
   const bool moves_blocks = query.problem.collective == Collective::all_gather ||
                             query.problem.collective == Collective::reduce_scatter ||
                             sends_sums_of_hosts(choice.algorithm);
-  const std::uint64_t share = choice.staged                     ? kStagedChannelBytes
-                              : small && !choice.mapped         ? kLlChannelBytes
-                              : choice.on_rails && moves_blocks ? kBlockOnRailsBytes
-                                                                : kSimpleChannelBytes;
+  const bool on_rails = choice.remote_peers != RemotePeers::all;
+  const std::uint64_t share = choice.staged              ? kStagedChannelBytes
+                              : small && !choice.mapped  ? kLlChannelBytes
+                              : on_rails && moves_blocks ? kBlockOnRailsBytes
+                                                         : kSimpleChannelBytes;
   const std::uint64_t max_channels = std::min(query.thread_blocks, max_channels_of(query, choice));
   choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, max_channels));
   limit_channels(query, choice);

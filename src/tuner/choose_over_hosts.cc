@@ -41,8 +41,7 @@ bool supports(const Query& query, std::string_view name) {
 // Each block crosses a host's link once. An algorithm with more channels, because its lanes are along rails, is
 // preferred.
 std::string_view once_between_hosts(const Query& query) {
-  const bool more_channels = query.rail_channels > query.lane_channels && !is_on_rails(query, "hierarchical");
-  return more_channels && is_on_rails(query, "host_ring") ? "host_ring" : "hierarchical";
+  return lane_channels(query, "host_ring") > lane_channels(query, "hierarchical") ? "host_ring" : "hierarchical";
 }
 
 // Empty: sums are large.
@@ -55,7 +54,7 @@ std::string_view small_sum(const Query& query, std::size_t hosts) {
   const std::uint64_t to_others = query.block_bytes * (hosts - 1);
   if (hosts <= kFewHosts) return to_others <= kWholeSumBytes ? "host_one_shot" : "";
   // Otherwise its partners have few channels.
-  const bool can_double = is_on_rails(query, "host_doubling");
+  const bool can_double = remote_peers(query, "host_doubling") == RemotePeers::partners;
   const bool doubles = can_double && query.block_bytes <= kMaxDoublingBytes;
   const bool between = query.block_bytes >= kMinTwoShotBytes && query.block_bytes <= kMaxTwoShotBytes;
   if (between && query.problem.ranks <= kMaxTwoShotRanks)
@@ -65,7 +64,8 @@ std::string_view small_sum(const Query& query, std::size_t hosts) {
 }
 
 bool prefers_ring(const Query& query, std::size_t hosts) {
-  if (query.problem.groups.size() != 1 || hosts <= kFewHosts || !is_on_rails(query, "host_ring")) return false;
+  if (query.problem.groups.size() != 1 || hosts <= kFewHosts) return false;
+  if (remote_peers(query, "host_ring") != RemotePeers::partners) return false;
   const std::uint64_t message = std::has_single_bit(hosts) ? kRingMessageBytes : kOddRingMessageBytes;
   return query.block_bytes >= message * query.problem.ranks * usable_channels(query, lane_channels(query, "host_ring"));
 }

@@ -15,8 +15,12 @@ Query query_on_hosts(Collective collective, std::uint64_t block_bytes, Rank host
   query.problem.groups = {std::vector<Rank>(hosts, 8)};
   query.problem.ranks = 8 * hosts;
   query.lane_channels = 3;
-  query.rail_channels = 24;
+  query.remote_channels = {.rail = 16, .partners = 24};
   return query;
+}
+
+std::pair<const Algorithm*, RemotePeers> partners(Collective collective, std::string_view algorithm) {
+  return {find(collective, algorithm), RemotePeers::partners};
 }
 
 // Communicators reject the other protocols.
@@ -34,12 +38,14 @@ TEST(Candidates, HaveOnlySimple_BetweenHosts) {
 TEST(ChooseForGpus, PrefersAlgorithmsOnRails) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     Query query = query_on_hosts(collective, 8 << 20, 5);
-    query.on_rails = {find(collective, "host_ring")};
+    query.on_rails = {partners(collective, "host_ring")};
     EXPECT_EQ(chosen(query), "host_ring");
-    query.on_rails.push_back(find(collective, "hierarchical"));
+    query.on_rails.emplace_back(find(collective, "hierarchical"), RemotePeers::rail);
+    EXPECT_EQ(chosen(query), "host_ring") << "it has more channels";
+    query.on_rails.back().second = RemotePeers::partners;
     EXPECT_EQ(chosen(query), "hierarchical");
     query.on_rails = {};
-    query.rail_channels = 0;
+    query.remote_channels = {};
     EXPECT_EQ(chosen(query), "hierarchical") << "there are no rails";
   }
 }
@@ -50,9 +56,9 @@ TEST(ChooseForGpus, SendsWholeSums_BetweenHosts) {
     Query query = query_on_hosts(Collective::all_reduce, bytes, hosts);
     // With more than 4 hosts, rails connect neighbours and hosts whose distance is a power of two.
     const bool has_power_of_two = std::has_single_bit(hosts);
-    query.on_rails = {find(Collective::all_reduce, "hierarchical")};
-    if (hosts <= 4) query.on_rails.push_back(find(Collective::all_reduce, "host_one_shot"));
-    if (hosts <= 4 || has_power_of_two) query.on_rails.push_back(find(Collective::all_reduce, "host_doubling"));
+    query.on_rails = {partners(Collective::all_reduce, "hierarchical")};
+    if (hosts <= 4) query.on_rails.push_back(partners(Collective::all_reduce, "host_one_shot"));
+    if (hosts <= 4 || has_power_of_two) query.on_rails.push_back(partners(Collective::all_reduce, "host_doubling"));
     return query;
   };
   EXPECT_EQ(chosen(all_reduce(8, 2)), "host_one_shot");
@@ -121,8 +127,8 @@ TEST(ChooseForGpus, SendsSmallBlocksDirectly_BetweenHosts) {
 
 // Halving and doubling send ever shorter messages, and need more rounds if the number of hosts is no power of two.
 TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
-  const std::vector<const Algorithm*> on_rails = {find(Collective::all_reduce, "hierarchical"),
-                                                  find(Collective::all_reduce, "host_ring")};
+  const decltype(Query::on_rails) on_rails = {partners(Collective::all_reduce, "hierarchical"),
+                                              partners(Collective::all_reduce, "host_ring")};
   const auto min_exponent = [&](Rank hosts) {  // log2 of the smallest size.
     for (int exponent = 22; exponent < 34; ++exponent) {
       Query query = query_on_hosts(Collective::all_reduce, std::uint64_t{1} << exponent, hosts);
@@ -155,7 +161,7 @@ TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
 TEST(ChooseForGpus, UsesChannelsOfRails) {
   Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 2);
   EXPECT_EQ(choose(query).value().channels, 3U);
-  query.on_rails = {find(Collective::all_reduce, "hierarchical")};
+  query.on_rails = {partners(Collective::all_reduce, "hierarchical")};
   EXPECT_EQ(choose(query).value().channels, 24U);
   query.algorithm = "two_shot";
   EXPECT_EQ(choose(query).value().channels, 3U);

@@ -30,12 +30,13 @@ Rails rails_of(const simulator::Network& network) {
 }
 
 // Holds one plan at a time, because those of all ranks can take gigabytes.
-bool is_on_rails(const Algorithm& algorithm, const Problem& problem, const Rails& rails) {
-  for (Rank rank = 0; rank < problem.ranks; ++rank) {
+RemotePeers remote_peers_of(const Algorithm& algorithm, const Problem& problem, const Rails& rails) {
+  RemotePeers peers = RemotePeers::partners;
+  for (Rank rank = 0; rank < problem.ranks && peers != RemotePeers::all; ++rank) {
     const Plan plan = emit_plan(algorithm, problem, rank);
-    if (!rails.carry({&plan, 1}, {})) return false;
+    peers = std::min(peers, rails.peers_of({&plan, 1}, {}));
   }
-  return true;
+  return peers;
 }
 
 }  // namespace
@@ -66,24 +67,26 @@ bool CallModel::switches_add() const { return on_nvlinks() && costs_.multicast >
 
 LaneBudget CallModel::lane_budget() const {
   const Rank near = network().ranks_per_host() * network().hosts_per_nvlink_domain();
-  return budget_for({.local = near - 1, .remote = network().ranks() - near, .rails = rails_.peers()});
+  return budget_for(
+      {.local = near - 1, .remote = network().ranks() - near, .partners = rails_.partners(), .rail = rails_.others()});
 }
 
 void CallModel::set_lanes(Query& query) const {
   const LaneBudget budget = lane_budget();
   query.lane_channels = budget.channels_to_all();
-  query.rail_channels = budget.rail_channels;
+  query.remote_channels = budget.fewer_peers;
   if (!spans_network()) query.slot_bytes = budget.slots.simple;
-  if (rails_.peers() == 0 || query.problem.groups.empty()) return;
+  if (rails_.partners() == 0 || query.problem.groups.empty()) return;
   const Problem& problem = query.problem;
   auto known =
       std::find_if(on_rails_.begin(), on_rails_.end(), [&](const auto& each) { return each.first == problem; });
   if (known == on_rails_.end()) {
     known = on_rails_.insert(on_rails_.end(), {problem, {}});
-    for (const Algorithm* algorithm : catalogue(problem.collective))
-      if (requires_hosts(*algorithm, problem.collective) && algorithm->supports(problem) &&
-          is_on_rails(*algorithm, problem, rails_))
-        known->second.push_back(algorithm);
+    for (const Algorithm* algorithm : catalogue(problem.collective)) {
+      if (!requires_hosts(*algorithm, problem.collective) || !algorithm->supports(problem)) continue;
+      const RemotePeers peers = remote_peers_of(*algorithm, problem, rails_);
+      if (peers != RemotePeers::all) known->second.emplace_back(algorithm, peers);
+    }
   }
   query.on_rails = known->second;
 }
@@ -128,7 +131,7 @@ simulator::Call CallModel::call_of(const Choice& choice, double bytes) const {
   call.chunk_bytes = static_cast<double>(choice.chunk_bytes);
   if (on_devices_ && choice.protocol == Protocol::simple && !choice.mapped && !choice.staged) {
     const LaneBudget budget = lane_budget();
-    const SlotSizes slots = spans_network() ? budget.slots_between_hosts(choice.on_rails) : budget.slots;
+    const SlotSizes slots = spans_network() ? budget.slots_between_hosts(choice.remote_peers) : budget.slots;
     call.chunk_bytes = std::min<double>(call.chunk_bytes, slots.simple);
   }
   call.loop = choice.loop;

@@ -67,7 +67,7 @@ class CallModel {
   bool on_devices_ = false;
   HostRings rings_;
   Rails rails_;
-  mutable std::vector<std::pair<Problem, std::vector<const Algorithm*>>> on_rails_;  // Algorithms on rails, by problem.
+  mutable std::vector<std::pair<Problem, decltype(Query::on_rails)>> on_rails_;  // By problem.
 };
 
 // Size of a rank's larger buffer, as nccl-tests count it.

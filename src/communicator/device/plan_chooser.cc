@@ -90,19 +90,20 @@ Result<Query> DevicePlanChooser::query_for(const Call& call, const CommunicatorO
 const DevicePlanChooser::Fit& DevicePlanChooser::fit_of(const Algorithm& algorithm, const Problem& problem) {
   for (const Fit& known : fits_)
     if (known.algorithm == &algorithm && known.problem == problem) return known;
-  Fit fit = {&algorithm, problem, false, false};
+  Fit fit = {&algorithm, problem, false, RemotePeers::all};
   if (algorithm.supports(problem) && suits_hosts(algorithm.shape(problem).units, problem)) {
     fit.fits = true;
-    fit.on_rails = peers_.rails().peers() > 0;
+    fit.remote_peers = RemotePeers::partners;
     for (const RankMapping& each : rank_orders_of(algorithm, problem)) {
       const Problem requested = logical(each, problem);
       const bool moves = uses_rank_order(algorithm.name()) || reorders(algorithm.name(), each, problem);
       for (Rank rank = 0; rank < problem.ranks && fit.fits; ++rank) {
         const Plan plan = emit_plan(algorithm, requested, rank);
         fit.fits = tags_of({&plan, 1}) <= kMaxLaneTags;  // The same in all orders.
-        fit.on_rails = fit.on_rails && fit.fits && peers_.rails().carry({&plan, 1}, moves ? each : RankMapping());
+        const RemotePeers needed = peers_.rails().peers_of({&plan, 1}, moves ? each : RankMapping());
+        fit.remote_peers = std::min(fit.remote_peers, fit.fits ? needed : RemotePeers::all);
       }
-      if (!fit.on_rails) break;
+      if (fit.remote_peers == RemotePeers::all) break;
     }
   }
   return fits_.emplace_back(std::move(fit));
@@ -110,16 +111,18 @@ const DevicePlanChooser::Fit& DevicePlanChooser::fit_of(const Algorithm& algorit
 
 SlotSizes DevicePlanChooser::slots_of(const Algorithm& algorithm, const Problem& problem) {
   const LaneBudget& lanes = peers_.lanes();
-  const bool on_rails = requires_hosts(algorithm, problem.collective) && fit_of(algorithm, problem).on_rails;
-  return peers_.network() ? lanes.slots_between_hosts(on_rails) : lanes.slots;
+  if (!peers_.network()) return lanes.slots;
+  const bool uses_hosts = requires_hosts(algorithm, problem.collective);
+  return lanes.slots_between_hosts(uses_hosts ? fit_of(algorithm, problem).remote_peers : RemotePeers::all);
 }
 
-std::vector<const Algorithm*> DevicePlanChooser::algorithms_on_rails(const Query& query) {
-  std::vector<const Algorithm*> found;
-  if (peers_.rails().peers() == 0) return found;
+std::vector<std::pair<const Algorithm*, RemotePeers>> DevicePlanChooser::algorithms_on_rails(const Query& query) {
+  std::vector<std::pair<const Algorithm*, RemotePeers>> found;
+  if (peers_.rails().partners() == 0) return found;
   for (const Algorithm* algorithm : query.catalogue) {
-    const bool uses_hosts = requires_hosts(*algorithm, query.problem.collective);
-    if (uses_hosts && fit_of(*algorithm, query.problem).on_rails) found.push_back(algorithm);
+    if (!requires_hosts(*algorithm, query.problem.collective)) continue;
+    const RemotePeers peers = fit_of(*algorithm, query.problem).remote_peers;
+    if (peers != RemotePeers::all) found.emplace_back(algorithm, peers);
   }
   return found;
 }
@@ -177,7 +180,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
               .max_channels = options.max_channels,
               .lane_channels = peers_.lanes().channels_to_all(),
               .orders = static_cast<std::uint32_t>(rings_.each.size()),
-              .rail_channels = peers_.lanes().rail_channels,
+              .remote_channels = peers_.lanes().fewer_peers,
               .slot_bytes = peers_.network() ? Query().slot_bytes : peers_.lanes().slots.simple,
               .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
               .ring = peers_.ring(),

@@ -44,7 +44,7 @@ class DevicePlanChooser {
   Result<std::string_view> protocol_on_devices(const CommunicatorOptions& options) const;
   bool lanes_fit(const Algorithm& algorithm, const Problem& problem) { return fit_of(algorithm, problem).fits; }
   // Returns Query::on_rails.
-  std::vector<const Algorithm*> algorithms_on_rails(const Query& query);
+  std::vector<std::pair<const Algorithm*, RemotePeers>> algorithms_on_rails(const Query& query);
 
   const PeerSet& peers_;
   const DeviceWindows& windows_;
@@ -55,7 +55,8 @@ class DevicePlanChooser {
   struct Fit {
     const Algorithm* algorithm;
     Problem problem;
-    bool fits, on_rails;  // on_rails: its lanes between hosts are along rails.
+    bool fits;
+    RemotePeers remote_peers;
   };
   const Fit& fit_of(const Algorithm& algorithm, const Problem& problem);
   std::vector<Fit> fits_;

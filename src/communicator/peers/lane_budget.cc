@@ -14,10 +14,14 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kKiB = 1024;
-// For a rank's lanes from and to other hosts: to all ranks, and in addition along rails. A further communicator of a
-// process on a device has half of it.
+// For a rank's lanes from and to other hosts: to all ranks, and in addition to partners and to others on the rail. A
+// further communicator of a process on a device has half of it.
 constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
-constexpr std::size_t kRailBytes = 192 * 1024 * kKiB;
+constexpr std::size_t kPartnerBytes = 192 * 1024 * kKiB;
+constexpr std::size_t kRailBytes = 96 * 1024 * kKiB;
+// Lanes along a rail are used at the same time, so that few bytes each suffice.
+constexpr std::uint32_t kMaxRailChannels = 16, kMinRailChannels = 8;
+constexpr std::size_t kMaxRailSlotBytes = 32 * kKiB;
 constexpr std::size_t kSmallProtocols = 2;
 
 // Sizes of slots, and the number of channels below which the next size is used instead.
@@ -43,14 +47,22 @@ constexpr Rank kManyPeers = 7;
 // Peers of a rank, and the memory for their lanes.
 struct LaneRoom {
   LanePeers peers;
-  std::size_t rank_bytes, remote_bytes, rail_bytes;
+  std::size_t rank_bytes, remote_bytes, partner_bytes, rail_bytes;
 
   bool holds_local(const LaneBudget& budget) const { return peers.local * budget.lanes_bytes() <= rank_bytes; }
   bool holds_remote(const LaneBudget& budget) const {
-    return peers.remote * 2 * budget.remote_bytes(false) <= remote_bytes;
+    return peers.remote * 2 * budget.remote_bytes(RemotePeers::all) <= remote_bytes;
   }
-  bool holds_rails(const LaneBudget& budget) const {
-    return peers.rails * 2 * (budget.remote_bytes(true) - budget.remote_bytes(false)) <= rail_bytes;
+  bool holds_partners(const LaneBudget& budget) const {
+    return peers.partners * more_than_to_all(budget, RemotePeers::partners) <= partner_bytes;
+  }
+  bool holds_rail(const LaneBudget& budget) const {
+    return peers.rail * more_than_to_all(budget, RemotePeers::rail) <= rail_bytes;
+  }
+
+ private:
+  static std::size_t more_than_to_all(const LaneBudget& budget, RemotePeers peer) {
+    return 2 * (budget.remote_bytes(peer) - budget.remote_bytes(RemotePeers::all));
   }
 };
 
@@ -70,6 +82,18 @@ void choose_lanes_on_host(const LaneRoom& room, LaneLimit limit, LaneBudget& bud
   (void)std::ranges::any_of(kChoices, fits);
 }
 
+// Chooses the largest slots with enough channels, or those to all ranks.
+void choose_lanes_on_rail(const LaneRoom& room, LaneBudget& budget) {
+  for (const SlotChoice& choice : kChoices) {
+    const std::size_t bytes = std::max<std::size_t>(choice.slots.simple, budget.remote_slot_bytes);
+    if (bytes > std::max<std::size_t>(kMaxRailSlotBytes, budget.remote_slot_bytes)) continue;
+    budget.rail_slot_bytes = static_cast<std::uint32_t>(bytes);
+    budget.fewer_peers.rail = std::min(budget.channels, kMaxRailChannels);
+    while (budget.fewer_peers.rail > budget.remote_channels && !room.holds_rail(budget)) --budget.fewer_peers.rail;
+    if (budget.fewer_peers.rail >= kMinRailChannels) return;
+  }
+}
+
 void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
   for (const SlotChoice& choice : kChoices) {
     if (choice.slots.simple > budget.slots.simple) continue;
@@ -78,9 +102,12 @@ void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
     while (budget.remote_channels > 1 && !room.holds_remote(budget)) --budget.remote_channels;
     if (budget.remote_channels >= choice.min_channels && room.holds_remote(budget)) break;
   }
-  if (room.peers.rails == 0) return;
-  budget.rail_channels = budget.channels;
-  while (budget.rail_channels > budget.remote_channels && !room.holds_rails(budget)) --budget.rail_channels;
+  budget.rail_slot_bytes = budget.remote_slot_bytes;
+  if (room.peers.partners == 0) return;
+  budget.fewer_peers.partners = budget.channels;
+  while (budget.fewer_peers.partners > budget.remote_channels && !room.holds_partners(budget))
+    --budget.fewer_peers.partners;
+  if (room.peers.rail > 0) choose_lanes_on_rail(room, budget);
 }
 
 }  // namespace
@@ -88,7 +115,7 @@ void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
 LanePeers peers_in(const Hosts& hosts, const Rails& rails) {
   std::map<Rank, Rank> ranks_of;  // By first rank of the host.
   for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
-  LanePeers peers = {.rails = rails.peers()};
+  LanePeers peers = {.partners = rails.partners(), .rail = rails.others()};
   for (const auto& [first, ranks] : ranks_of) {
     peers.local = std::max(peers.local, ranks - 1);
     peers.remote = std::max(peers.remote, hosts.ranks() - ranks);
@@ -100,7 +127,8 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit 
   const bool in_host_memory = limit == LaneLimit::in_host_memory;
   const bool further = limit == LaneLimit::small;
   const LaneRoom room = {peers, limit == LaneLimit::large ? kLargeLaneBytes : kSmallLaneBytes,
-                         further ? kRemoteBytes / 2 : kRemoteBytes, further ? kRailBytes / 2 : kRailBytes};
+                         further ? kRemoteBytes / 2 : kRemoteBytes, further ? kPartnerBytes / 2 : kPartnerBytes,
+                         further ? kRailBytes / 2 : kRailBytes};
   LaneBudget budget;
   choose_lanes_on_host(room, limit, budget);
   if (peers.remote > 0) choose_lanes_between_hosts(room, budget);
@@ -121,19 +149,23 @@ std::size_t LaneBudget::lanes_bytes() const {
   return round_up(channels * kMaxLaneTags * (lanes + kControlBytes) + messages + flags, kPageBytes);
 }
 
-std::size_t LaneBudget::remote_lanes(bool on_rail) const {
-  const std::uint32_t collectives = on_rail ? std::max(rail_channels, remote_channels) : remote_channels;
-  return kMaxLaneTags * collectives + std::min(remote_channels, kMaxMessageChannels);
+std::size_t LaneBudget::remote_lanes(RemotePeers peer) const {
+  std::uint32_t collectives = kMaxLaneTags * remote_channels;
+  if (peer == RemotePeers::partners && fewer_peers.partners > remote_channels)
+    collectives = kMaxLaneTags * fewer_peers.partners;
+  if (peer == RemotePeers::rail && fewer_peers.rail > remote_channels)
+    collectives += kRailTags * (fewer_peers.rail - remote_channels);
+  return collectives + std::min(remote_channels, kMaxMessageChannels);
 }
 
-std::size_t LaneBudget::remote_bytes(bool on_rail) const {
-  return remote_lanes(on_rail) *
-         round_up(HalfLane::memory_bytes(message_spec(0, 1, 0, slots_between_hosts(on_rail))), kPageBytes);
+std::size_t LaneBudget::remote_bytes(RemotePeers peer) const {
+  return remote_lanes(peer) *
+         round_up(HalfLane::memory_bytes(message_spec(0, 1, 0, slots_between_hosts(peer))), kPageBytes);
 }
 
-std::size_t LaneBudget::remote_slots_bytes(bool on_rail) const {
-  return remote_lanes(on_rail) *
-         round_up(HalfLane::slots_bytes(message_spec(0, 1, 0, slots_between_hosts(on_rail))), kPageBytes);
+std::size_t LaneBudget::remote_slots_bytes(RemotePeers peer) const {
+  return remote_lanes(peer) *
+         round_up(HalfLane::slots_bytes(message_spec(0, 1, 0, slots_between_hosts(peer))), kPageBytes);
 }
 
 // Counts targets only: every lane that a rank reads is written by a peer.

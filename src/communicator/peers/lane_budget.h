@@ -37,13 +37,14 @@ inline constexpr std::size_t kSmallLaneBytes = 48 << 20;
 inline constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};  // In further communicators.
 
 struct LaneBudget {
-  // Within a host, and along rails. LL stores twice the bytes of its data.
+  // Within a host, and to partners (Rails). LL stores twice the bytes of its data.
   SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};
-  std::uint32_t remote_slot_bytes = 64 * 1024;  // To other ranks of other hosts; at most slots.simple.
-  std::uint32_t channels = kMaxLaneChannels;    // Maximum channels with lanes within a host.
-  // Maximum channels between ranks of different hosts: between any two, and between two on one rail (Rails) for plans
-  // that use no others.
-  std::uint32_t remote_channels = kMaxLaneChannels, rail_channels = 0;
+  // To other ranks on the same rail, and to all others of other hosts. At most slots.simple and rail_slot_bytes.
+  std::uint32_t rail_slot_bytes = 64 * 1024, remote_slot_bytes = 64 * 1024;
+  std::uint32_t channels = kMaxLaneChannels;  // Maximum channels with lanes within a host.
+  // Maximum channels between any two ranks of different hosts, and for plans with fewer peers there.
+  std::uint32_t remote_channels = kMaxLaneChannels;
+  RemoteChannels fewer_peers = {};
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
   // Each of several ranks of a single host has one, for use if NVLink connects all of them. A further communicator has
@@ -52,24 +53,25 @@ struct LaneBudget {
 
   // Bytes of all lanes from one rank to another of its host.
   std::size_t lanes_bytes() const;
-  SlotSizes slots_between_hosts(bool on_rail) const {
-    return {.simple = on_rail ? slots.simple : remote_slot_bytes, .ll = slots.ll};
+  SlotSizes slots_between_hosts(RemotePeers peers) const {
+    if (peers == RemotePeers::partners) return slots;
+    return {.simple = peers == RemotePeers::rail ? rail_slot_bytes : remote_slot_bytes, .ll = slots.ll};
   }
   // Channels of plans with lanes between any ranks.
   std::uint32_t channels_to_all() const { return std::min(channels, remote_channels); }
   // Bytes from one rank to another on a different host, for Simple lanes only.
-  std::size_t remote_bytes(bool on_rail) const;
-  std::size_t remote_slots_bytes(bool on_rail) const;  // Bytes of the slots alone, which may be stored separately.
+  std::size_t remote_bytes(RemotePeers peer) const;
+  std::size_t remote_slots_bytes(RemotePeers peer) const;  // Bytes of the slots alone, which may be stored separately.
 
  private:
-  std::size_t remote_lanes(bool on_rail) const;
+  std::size_t remote_lanes(RemotePeers peer) const;
 };
 
 // Maximum numbers of peers of any rank.
 struct LanePeers {
-  Rank local = 0;   // On its host.
-  Rank remote = 0;  // On other hosts.
-  Rank rails = 0;   // Remote ones along rails.
+  Rank local = 0;               // On its host.
+  Rank remote = 0;              // On other hosts, those of the rail included.
+  Rank partners = 0, rail = 0;  // See Rails::partners() and others().
 };
 LanePeers peers_in(const Hosts& hosts, const Rails& rails);
 

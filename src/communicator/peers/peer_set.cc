@@ -87,7 +87,7 @@ Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint3
     const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
     if (context == 0)
       return remote_error("rank " + std::to_string(peer) + " has not reported its lanes between the hosts");
-    const RemoteLanesOptions options = {context, budget_, rails_.connect(self_, peer), config().gpudirect};
+    const RemoteLanesOptions options = {context, budget_, rails_.between(self_, peer), config().gpudirect};
     remote_lanes_[peer] = TUTTI_TRY(RemoteLanes::make(own_memory().shared_device(), mesh.connection(peer), options));
   }
   if (!logs(LogLevel::info)) return {};

@@ -83,7 +83,7 @@ class PeerSet {
   const LaneBudget& lanes() const { return budget_; }
   // Slots of lanes from and to a rank.
   SlotSizes slots_to(Rank peer) const {
-    return hosts_.same_host(self_, peer) ? budget_.slots : budget_.slots_between_hosts(rails_.connect(self_, peer));
+    return hosts_.same_host(self_, peer) ? budget_.slots : budget_.slots_between_hosts(rails_.between(self_, peer));
   }
   // The staging ring that each rank has; none unless NVLink connects all ranks, or they share GPUs. Ranks on one device
   // access buffers instead. The same on all ranks.

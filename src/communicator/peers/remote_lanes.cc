@@ -17,12 +17,12 @@ Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> d
 // Places the slots of both directions: in device memory if the carrier can access it, else in host memory.
 Status RemoteLanes::place_slots(const RemoteLanesOptions& options) {
   const GpuDirect wanted = options.gpudirect;
-  const std::size_t slots_bytes = 2 * options.budget.remote_slots_bytes(options.on_rail);
+  const std::size_t slots_bytes = 2 * options.budget.remote_slots_bytes(options.peer);
   Result<RegisteredRegion> reached =
       take_direct_slots(device_, {slots_bytes, wanted},
                         [this](const DeviceRegion& slots) { return connection_->register_device_memory(slots); });
   LaneRegion region;
-  region.bytes = round_up(2 * options.budget.remote_bytes(options.on_rail), mapped_page_bytes());
+  region.bytes = round_up(2 * options.budget.remote_bytes(options.peer), mapped_page_bytes());
   direct_ = reached.ok();
   if (direct_) {
     how_ = reached.value().how;

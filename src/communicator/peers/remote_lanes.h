@@ -17,7 +17,7 @@ namespace tutti {
 struct RemoteLanesOptions {
   std::uint32_t context = 0;  // Context of the lanes on their connection.
   LaneBudget budget;
-  bool on_rail = false;  // The rank at the other end is connected by a rail.
+  RemotePeers peer = RemotePeers::all;  // The rank at the other end.
   GpuDirect gpudirect = GpuDirect::automatic;
 };
 

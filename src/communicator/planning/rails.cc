@@ -8,10 +8,10 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kFewHosts = 4;    // Up to so many, rails connect all hosts.
+constexpr std::size_t kFewHosts = 4;    // Up to so many, all hosts are partners.
 constexpr std::size_t kMaxHosts = 512;  // With more, plans of all hosts take long to emit.
 
-// Returns for each host those to which rails connect it.
+// Returns the partners of each host.
 std::vector<std::vector<Rank>> partners_of(std::size_t hosts) {
   constexpr Rank kRanksPerHost = 2;  // The partners do not depend on it.
   std::vector<std::vector<Rank>> partners(hosts);
@@ -59,17 +59,24 @@ Rails::Rails(const RankMapping& by_rails) {
   for (Rank position = 0; position < positions_.size(); ++position)
     positions_[by_rails.order.empty() ? position : by_rails.order[position]] = position;
   partners_ = partners_of(hosts.size());
-  for (const std::vector<Rank>& each : partners_) peers_ = std::max(peers_, static_cast<Rank>(each.size()));
+  const auto rest = static_cast<Rank>(hosts.size() - 1);
+  for (const std::vector<Rank>& each : partners_) {
+    max_partners_ = std::max(max_partners_, static_cast<Rank>(each.size()));
+    max_others_ = std::max(max_others_, rest - static_cast<Rank>(each.size()));
+  }
 }
 
-bool Rails::connect(Rank one, Rank other) const {
-  if (positions_.empty() || positions_[one] % ranks_per_host_ != positions_[other] % ranks_per_host_) return false;
+RemotePeers Rails::between(Rank one, Rank other) const {
+  if (positions_.empty() || positions_[one] % ranks_per_host_ != positions_[other] % ranks_per_host_)
+    return RemotePeers::all;
   const std::vector<Rank>& partners = partners_[host_of(one)];
-  return std::binary_search(partners.begin(), partners.end(), host_of(other));
+  const bool partner = std::binary_search(partners.begin(), partners.end(), host_of(other));
+  return partner ? RemotePeers::partners : RemotePeers::rail;
 }
 
-bool Rails::carry(std::span<const Plan> plans, const RankMapping& mapping) const {
-  if (positions_.empty()) return false;
+RemotePeers Rails::peers_of(std::span<const Plan> plans, const RankMapping& mapping) const {
+  if (positions_.empty()) return RemotePeers::all;
+  RemotePeers peers = RemotePeers::partners;
   const auto rank_at = [&](Rank logical) { return mapping.order.empty() ? logical : mapping.order[logical]; };
   for (const Plan& plan : plans) {
     const Rank self = rank_at(plan.steps.self());
@@ -78,11 +85,13 @@ bool Rails::carry(std::span<const Plan> plans, const RankMapping& mapping) const
       for (const Operand& target : step.targets) {
         if (target.is_memory()) continue;
         const Rank peer = rank_at(target.peer);
-        if (host_of(self) != host_of(peer) && !connect(self, peer)) return false;
+        if (host_of(self) == host_of(peer)) continue;
+        peers = std::min(peers, between(self, peer));
+        if (peers == RemotePeers::rail && target.tag >= kRailTags) peers = RemotePeers::all;
       }
     }
   }
-  return true;
+  return peers;
 }
 
 }  // namespace tutti

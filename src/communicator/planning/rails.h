@@ -1,33 +1,41 @@
-// Pairs of ranks between which hierarchical plans send data over the network. They have more lanes than other pairs.
+// Pairs of ranks between which hierarchical plans send data over the network. They have more memory for lanes than
+// other pairs.
 #pragma once
 
 #include <span>
 #include <vector>
 
 #include "src/plan/rank_mapping.h"
+#include "src/tuner/choose.h"
 
 namespace tutti {
 
-// Ranks with the same position on their hosts are on one rail. If there are few hosts, rails connect all of them,
-// otherwise neighbours in a ring, and hosts that exchange data in the hierarchical all-reduce. Equal on all ranks.
+// Maximum lanes from one rank to another on its rail that a plan has on each channel, unless they are partners.
+inline constexpr std::uint16_t kRailTags = 1;
+
+// Ranks with the same position on their hosts are on one rail. If there are few hosts, all ranks of a rail are
+// partners, otherwise those of neighbours in a ring, and of hosts that exchange data in the hierarchical all-reduce.
+// Equal on all ranks.
 class Rails {
  public:
   Rails() = default;  // No pairs.
   // `by_rails`: see rail_rank_mapping(). No pairs if it has no groups, or if hosts have different numbers of ranks.
   explicit Rails(const RankMapping& by_rails);
 
-  bool connect(Rank one, Rank other) const;
-  // Maximum number of ranks to which a rank is connected.
-  Rank peers() const { return peers_; }
-  // Returns true if plans of logical ranks send data between hosts along rails only. `mapping` orders by hosts.
-  bool carry(std::span<const Plan> plans, const RankMapping& mapping) const;
+  // For two ranks of different hosts.
+  RemotePeers between(Rank one, Rank other) const;
+  // Maximum numbers of partners of a rank, and of other ranks on its rail.
+  Rank partners() const { return max_partners_; }
+  Rank others() const { return max_others_; }
+  // Returns the peers on other hosts that plans of logical ranks need. `mapping` orders by hosts.
+  RemotePeers peers_of(std::span<const Plan> plans, const RankMapping& mapping) const;
 
  private:
   Rank host_of(Rank rank) const { return positions_[rank] / ranks_per_host_; }
 
   std::vector<Rank> positions_;  // By rank: its position in the mapping. Empty: no pairs.
-  Rank ranks_per_host_ = 0, peers_ = 0;
-  std::vector<std::vector<Rank>> partners_;  // By host: hosts to which its ranks are connected, sorted.
+  Rank ranks_per_host_ = 0, max_partners_ = 0, max_others_ = 0;
+  std::vector<std::vector<Rank>> partners_;  // By host: hosts of its ranks' partners, sorted.
 };
 
 }  // namespace tutti

@@ -89,7 +89,7 @@ TEST(LaneBudget, HasFewChannels_BetweenHosts) {
     EXPECT_GE(budget.channels_to_all(), 3U) << local;
     EXPECT_EQ(budget.channels, 24U) << "lanes within a host lie elsewhere";
   }
-  EXPECT_LE(2 * budget_for({.local = 0, .remote = 1}).remote_bytes(false), 40 * kMiB);
+  EXPECT_LE(2 * budget_for({.local = 0, .remote = 1}).remote_bytes(RemotePeers::all), 40 * kMiB);
 }
 
 // Lanes to other hosts are in other memory than those within a host, which limits the channels.
@@ -98,7 +98,8 @@ TEST(LaneBudget, KeepsLargeSlots_WithFewHosts) {
   EXPECT_EQ(hosts.slots.simple, alone.slots.simple);
   EXPECT_EQ(hosts.remote_slot_bytes, alone.slots.simple);
   for (const Rank remote : {8U, 24U, 88U})
-    EXPECT_LE(2 * budget_for({.local = 7, .remote = remote}).remote_bytes(false) * remote, 96 * kMiB) << remote;
+    EXPECT_LE(2 * budget_for({.local = 7, .remote = remote}).remote_bytes(RemotePeers::all) * remote, 96 * kMiB)
+        << remote;
   EXPECT_GE(budget_for({.local = 7, .remote = 88}).remote_slot_bytes, 16U * 1024);
 }
 
@@ -141,11 +142,11 @@ TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
   for (const Rank ranks : {2U, 8U, 40U, 90U, 500U}) {
     const LaneBudget budget = budget_for({.local = 1, .remote = ranks});
     LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
-    const std::size_t bytes = 2 * budget.remote_bytes(false);
+    const std::size_t bytes = 2 * budget.remote_bytes(RemotePeers::all);
     table.attach_memory(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
     for (const bool writes : {true, false}) {
       const auto open = [&](std::uint32_t channel, std::uint16_t tag) {
-        LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots_between_hosts(false));
+        LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots_between_hosts(RemotePeers::all));
         spec.channel = static_cast<std::uint16_t>(channel);
         return table.half(1, spec, writes ? LaneEnd::writer : LaneEnd::reader).ok();
       };
@@ -155,7 +156,8 @@ TEST(LaneBudget, HoldsAllHalfLanesToOtherHosts) {
       for (std::uint32_t channel = 0; channel < std::min(budget.remote_channels, kMaxMessageChannels); ++channel)
         ASSERT_TRUE(open(kMessageChannel + channel, 0)) << ranks;
     }
-    ASSERT_FALSE(table.half(1, message_spec(0, 1, 77, budget.slots_between_hosts(false)), LaneEnd::writer).ok());
+    ASSERT_FALSE(
+        table.half(1, message_spec(0, 1, 77, budget.slots_between_hosts(RemotePeers::all)), LaneEnd::writer).ok());
   }
 }
 

@@ -88,8 +88,8 @@ TEST_P(DeviceNetwork, UsesLanesOfRails) {
   const auto rig = host_rig({.thread_count = 1, .thread_blocks = 128});
   DeviceRanks ranks(*rig, members_of({0, 0, 1, 1}));
   const PeerSet& peers = ranks.backend(0).peers();
-  ASSERT_GE(peers.thread_blocks(), peers.lanes().rail_channels);
-  ASSERT_GT(peers.lanes().rail_channels, peers.lanes().channels_to_all());
+  ASSERT_GE(peers.thread_blocks(), peers.lanes().fewer_peers.partners);
+  ASSERT_GT(peers.lanes().fewer_peers.partners, peers.lanes().channels_to_all());
   const auto sum = [&](std::uint64_t count) {
     return run_collective(ranks, 0, {{.collective = Collective::all_reduce, .ranks = 4, .groups = {}}, count, 0});
   };
@@ -98,6 +98,25 @@ TEST_P(DeviceNetwork, UsesLanesOfRails) {
     if (count < 500'000U) continue;
     EXPECT_STREQ(ranks[0].last_run().algorithm, "hierarchical");
     ASSERT_EQ(run_messages(ranks, 0, ranks.size(), 100'000), "right");
+  }
+}
+
+// With six hosts, some ranks of a rail are no partners. Their lanes have fewer channels and smaller slots, which limit
+// those of the plan.
+TEST_P(DeviceNetwork, ForwardsBlocks_AlongRails) {
+  CommunicatorOptions options;
+  options.algorithm = "hierarchical";
+  DeviceRanks ranks(*rig_, members_of({0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}, options));
+  const PeerSet& peers = ranks.backend(0).peers();
+  ASSERT_EQ(peers.rails().between(0, 8), RemotePeers::rail);
+  ASSERT_GT(peers.lanes().fewer_peers.rail, peers.lanes().channels_to_all());
+  OneOf cases(2);
+  for (const std::uint64_t count : {40'000U, 3U}) {
+    if (!cases.takes()) continue;
+    const CallShape shape = {
+        .problem = {.collective = Collective::all_to_all, .ranks = 12, .groups = {}}, .count = count, .turn = 1};
+    for (int call = 0; call < 2; ++call) ASSERT_EQ(run_collective(ranks, 0, shape), "") << count;
+    EXPECT_STREQ(ranks[0].last_run().algorithm, "hierarchical");
   }
 }
 

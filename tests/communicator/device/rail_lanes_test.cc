@@ -32,36 +32,43 @@ void add_tags(std::vector<Plan> plans, TagsByPair& tags) {
 
 LaneBudget budget_of(Rank hosts, Rank size) {
   const Rails rails(hosts_of(hosts, size));
-  return budget_for({.local = size - 1, .remote = (hosts - 1) * size, .rails = rails.peers()});
+  return budget_for(
+      {.local = size - 1, .remote = (hosts - 1) * size, .partners = rails.partners(), .rail = rails.others()});
 }
 
 TEST(Rails, ConnectPositions) {
   const Rails few(hosts_of(3, 4));
-  EXPECT_EQ(few.peers(), 2U);
-  EXPECT_TRUE(few.connect(1, 5));
-  EXPECT_TRUE(few.connect(9, 1));
-  EXPECT_FALSE(few.connect(1, 6));
+  EXPECT_EQ(few.partners(), 2U);
+  EXPECT_EQ(few.others(), 0U);
+  EXPECT_EQ(few.between(1, 5), RemotePeers::partners);
+  EXPECT_EQ(few.between(9, 1), RemotePeers::partners);
+  EXPECT_EQ(few.between(1, 6), RemotePeers::all);
   RankMapping reversed = hosts_of(2, 2);
   reversed.order = {0, 1, 3, 2};
-  EXPECT_TRUE(Rails(reversed).connect(0, 3));
-  EXPECT_FALSE(Rails(reversed).connect(0, 2));
+  EXPECT_EQ(Rails(reversed).between(0, 3), RemotePeers::partners);
+  EXPECT_EQ(Rails(reversed).between(0, 2), RemotePeers::all);
+  const Rails many(hosts_of(8, 4));
+  EXPECT_EQ(many.partners() + many.others(), 7U);
+  EXPECT_EQ(many.between(1, 5), RemotePeers::partners);
+  EXPECT_EQ(many.between(1, 13), RemotePeers::rail);
+  EXPECT_EQ(many.between(1, 14), RemotePeers::all);
 }
 
 // Hierarchical sums of many hosts exchange data with few of them.
 TEST(Rails, GrowSlowlyWithHosts) {
-  EXPECT_EQ(Rails(hosts_of(4, 8)).peers(), 3U);
-  EXPECT_LE(Rails(hosts_of(8, 8)).peers(), 5U);
-  EXPECT_LE(Rails(hosts_of(64, 8)).peers(), 8U);
-  EXPECT_LE(Rails(hosts_of(500, 2)).peers(), 2 * 9U + 2);
+  EXPECT_EQ(Rails(hosts_of(4, 8)).partners(), 3U);
+  EXPECT_LE(Rails(hosts_of(8, 8)).partners(), 5U);
+  EXPECT_LE(Rails(hosts_of(64, 8)).partners(), 8U);
+  EXPECT_LE(Rails(hosts_of(500, 2)).partners(), 2 * 9U + 2);
 }
 
 TEST(Rails, AreNone_WithoutEqualHosts) {
   for (const RankMapping& mapping : {RankMapping(), hosts_of(1, 8), hosts_of(8, 1), hosts_of(513, 2)}) {
     const Rails rails(mapping);
-    EXPECT_EQ(rails.peers(), 0U);
-    EXPECT_FALSE(rails.connect(0, 1));
+    EXPECT_EQ(rails.partners() + rails.others(), 0U);
+    EXPECT_EQ(rails.between(0, 1), RemotePeers::all);
   }
-  EXPECT_EQ(Rails(RankMapping{.groups = {{2, 3}}, .order = {}}).peers(), 0U);
+  EXPECT_EQ(Rails(RankMapping{.groups = {{2, 3}}, .order = {}}).partners(), 0U);
 }
 
 // Default algorithms of large calls must be on rails, so that they have many channels.
@@ -72,16 +79,22 @@ TEST(Rails, CarryHierarchicalPlans) {
     for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
       const Problem problem = {.collective = collective, .ranks = 4 * hosts, .groups = mapping.groups};
       const char* algorithm = hosts > 4 && collective != Collective::all_reduce ? "host_ring" : "hierarchical";
-      EXPECT_TRUE(rails.carry(emit_plans(*find(collective, algorithm), problem), {}))
+      EXPECT_EQ(rails.peers_of(emit_plans(*find(collective, algorithm), problem), {}), RemotePeers::partners)
           << name(collective) << ' ' << hosts;
       const Plan last = emit_plan(*find(collective, algorithm), problem, problem.ranks - 1);
-      EXPECT_TRUE(rails.carry({&last, 1}, {})) << "alone";
+      EXPECT_EQ(rails.peers_of({&last, 1}, {}), RemotePeers::partners) << "alone";
     }
+    const Problem exchange = {.collective = Collective::all_to_all, .ranks = 4 * hosts, .groups = mapping.groups};
+    EXPECT_EQ(rails.peers_of(emit_plans(*find(Collective::all_to_all, "hierarchical"), exchange), {}),
+              rails.others() == 0 ? RemotePeers::partners : RemotePeers::rail);
     Problem rooted = {.collective = Collective::broadcast, .ranks = 4 * hosts, .groups = mapping.groups};
     for (rooted.root = 0; rooted.root < rooted.ranks && hosts <= 5; ++rooted.root)
-      EXPECT_TRUE(rails.carry(emit_plans(*find(Collective::broadcast, "hierarchical"), rooted), {})) << rooted.root;
+      EXPECT_EQ(rails.peers_of(emit_plans(*find(Collective::broadcast, "hierarchical"), rooted), {}),
+                RemotePeers::partners)
+          << rooted.root;
     const Problem flat = {.collective = Collective::all_reduce, .ranks = 4 * hosts, .groups = {}};
-    EXPECT_FALSE(rails.carry(emit_plans(*find(Collective::all_reduce, "two_shot"), flat), {})) << hosts;
+    EXPECT_EQ(rails.peers_of(emit_plans(*find(Collective::all_reduce, "two_shot"), flat), {}), RemotePeers::all)
+        << hosts;
   }
 }
 
@@ -92,7 +105,7 @@ TEST(Rails, CarryWholeSums) {
     const Rails rails(mapping);
     const Problem problem = {.collective = Collective::all_reduce, .ranks = 2 * hosts, .groups = mapping.groups};
     const auto carries = [&](const char* algorithm) {
-      return rails.carry(emit_plans(*find(Collective::all_reduce, algorithm), problem), {});
+      return rails.peers_of(emit_plans(*find(Collective::all_reduce, algorithm), problem), {}) == RemotePeers::partners;
     };
     EXPECT_TRUE(carries("host_ring")) << hosts;
     EXPECT_EQ(carries("host_one_shot"), hosts <= 4) << hosts;
@@ -101,39 +114,51 @@ TEST(Rails, CarryWholeSums) {
 }
 
 TEST(LaneBudget, HasManyChannels_AlongRails) {
-  EXPECT_EQ(budget_of(2, 8).rail_channels, 24U);
-  EXPECT_EQ(budget_of(4, 8).rail_channels, 24U);
-  EXPECT_GE(budget_of(8, 8).rail_channels, 16U);
-  EXPECT_GE(budget_of(64, 8).rail_channels, 12U);
-  EXPECT_EQ(budget_for({.local = 7, .remote = 8}).rail_channels, 0U);
+  EXPECT_EQ(budget_of(2, 8).fewer_peers.partners, 24U);
+  EXPECT_EQ(budget_of(4, 8).fewer_peers.partners, 24U);
+  EXPECT_GE(budget_of(8, 8).fewer_peers.partners, 16U);
+  EXPECT_GE(budget_of(64, 8).fewer_peers.partners, 12U);
+  EXPECT_EQ(budget_for({.local = 7, .remote = 8}).fewer_peers.partners, 0U);
+  EXPECT_EQ(budget_of(4, 8).fewer_peers.rail, 0U);
+  EXPECT_EQ(budget_of(8, 8).fewer_peers.rail, 16U);
+  EXPECT_GE(budget_of(64, 8).fewer_peers.rail, 8U);
   for (const Rank hosts : {2U, 3U, 4U, 8U, 12U, 64U, 200U}) {
     const LaneBudget budget = budget_of(hosts, 8);
-    const Rank rails = Rails(hosts_of(hosts, 8)).peers();
-    const std::size_t more = budget.remote_bytes(true) - budget.remote_bytes(false);
-    EXPECT_GE(budget.rail_channels, budget.remote_channels) << hosts;
-    EXPECT_LE(rails * 2 * more, std::size_t{192} << 20) << hosts;
+    const Rails rails(hosts_of(hosts, 8));
+    const auto more = [&](RemotePeers peer) {
+      return 2 * (budget.remote_bytes(peer) - budget.remote_bytes(RemotePeers::all));
+    };
+    EXPECT_GE(budget.fewer_peers.partners, budget.remote_channels) << hosts;
+    EXPECT_GE(budget.rail_slot_bytes, budget.remote_slot_bytes) << hosts;
+    EXPECT_LE(rails.partners() * more(RemotePeers::partners), std::size_t{192} << 20) << hosts;
+    EXPECT_LE(rails.others() * more(RemotePeers::rail), std::size_t{96} << 20) << hosts;
   }
 }
 
-// Opens all half lanes of a rail. Another half lane must be refused.
+// Opens all half lanes to a rank on the same rail. Another half lane must be refused.
 TEST(LaneBudget, HoldsAllHalfLanesAlongRails) {
-  const LaneBudget budget = budget_of(3, 2);
-  ASSERT_GT(budget.rail_channels, budget.remote_channels);
-  LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
-  const std::size_t bytes = 2 * budget.remote_bytes(true);
-  table.attach_memory(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
-  const auto open = [&](bool writes, std::uint32_t channel, std::uint16_t tag) {
-    LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots);
-    spec.channel = static_cast<std::uint16_t>(channel);
-    return table.half(1, spec, writes ? LaneEnd::writer : LaneEnd::reader).ok();
-  };
-  for (const bool writes : {true, false}) {
-    for (std::uint32_t channel = 0; channel < budget.rail_channels; ++channel)
-      for (std::uint16_t tag = 0; tag < kMaxLaneTags; ++tag) ASSERT_TRUE(open(writes, channel, tag)) << channel;
-    for (std::uint32_t channel = 0; channel < std::min(budget.remote_channels, kMaxMessageChannels); ++channel)
-      ASSERT_TRUE(open(writes, kMessageChannel + channel, 0));
+  for (const RemotePeers peer : {RemotePeers::partners, RemotePeers::rail}) {
+    const bool partner = peer == RemotePeers::partners;
+    const LaneBudget budget = partner ? budget_of(3, 2) : budget_of(64, 8);
+    const std::uint32_t channels = partner ? budget.fewer_peers.partners : budget.fewer_peers.rail;
+    ASSERT_GT(channels, budget.remote_channels);
+    LaneTable table([](std::size_t) -> Result<LaneMemory> { return internal_error("not lent"); });
+    const std::size_t bytes = 2 * budget.remote_bytes(peer);
+    table.attach_memory(1, {.memory = HalfLane::allocate_shared(bytes).value(), .bytes = bytes, .slots = nullptr});
+    const auto open = [&](bool writes, std::uint32_t channel, std::uint16_t tag) {
+      LaneSpec spec = message_spec(writes ? 0 : 1, writes ? 1 : 0, tag, budget.slots_between_hosts(peer));
+      spec.channel = static_cast<std::uint16_t>(channel);
+      return table.half(1, spec, writes ? LaneEnd::writer : LaneEnd::reader).ok();
+    };
+    for (const bool writes : {true, false}) {
+      for (std::uint16_t tag = 0; tag < kMaxLaneTags; ++tag)
+        for (std::uint32_t c = 0; c < (partner || tag < kRailTags ? channels : budget.remote_channels); ++c)
+          ASSERT_TRUE(open(writes, c, tag)) << c;
+      for (std::uint32_t c = 0; c < std::min(budget.remote_channels, kMaxMessageChannels); ++c)
+        ASSERT_TRUE(open(writes, kMessageChannel + c, 0));
+    }
+    EXPECT_FALSE(open(true, 0, 77));
   }
-  EXPECT_FALSE(open(true, 0, 77));
 }
 
 // Lanes between hosts have room for kMaxLaneTags tags of all plans together.

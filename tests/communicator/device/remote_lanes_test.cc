@@ -25,7 +25,7 @@ class Far {
 
   Result<std::unique_ptr<RemoteLanes>> make(int end, GpuDirect wanted, std::uint32_t context = kContext) {
     const std::shared_ptr<Device> device(&devices_[end], [](Device*) {});
-    return RemoteLanes::make(device, *ends_.ends[end], {context, budget_, false, wanted});
+    return RemoteLanes::make(device, *ends_.ends[end], {context, budget_, RemotePeers::all, wanted});
   }
   std::unique_ptr<RemoteLanes> made(int end, GpuDirect wanted) {
     auto made = make(end, wanted);
@@ -38,7 +38,7 @@ class Far {
   // Sends messages of several lengths from end 0 to end 1, more than there are slots. Expects that all arrive
   // unchanged.
   void expect_carried(RemoteLanes& from, RemoteLanes& to) {
-    const LaneSpec spec = message_spec(0, 1, 0, budget_.slots_between_hosts(false));
+    const LaneSpec spec = message_spec(0, 1, 0, budget_.slots_between_hosts(RemotePeers::all));
     LaneState writing = {.view = from.lane(spec, LaneEnd::writer).value().forward};
     LaneState reading = {.view = to.lane(spec, LaneEnd::reader).value().forward};
     for (std::uint64_t number = 0; number < 3 * HalfLane::kSlots; ++number) {
@@ -68,7 +68,7 @@ std::unique_ptr<CarrierSource> memory(Fault fault = Fault::none) {
 TEST(RemoteLanes, HaveSlotsOnDevice_WhenCarrierReachesIt) {
   Far remote(memory());
   const auto one = remote.made(0, GpuDirect::automatic), other = remote.made(1, GpuDirect::on);
-  for (const int end : {0, 1}) EXPECT_GE(remote.taken(end), 2 * remote.budget().remote_slots_bytes(false));
+  for (const int end : {0, 1}) EXPECT_GE(remote.taken(end), 2 * remote.budget().remote_slots_bytes(RemotePeers::all));
   EXPECT_EQ(one->how(), "memory");
   remote.expect_carried(*one, *other);
 }
