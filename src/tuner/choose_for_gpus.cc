@@ -42,6 +42,8 @@ constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
 constexpr std::uint64_t kBlockOnRailsBytes =
     16 * kKiB;  // Part of a block for a channel that moves blocks of all ranks.
+// The same, if messages have a block for each host or each rank of a host: total over these blocks.
+constexpr std::uint64_t kForwardedBytes = 16 * kKiB;
 constexpr std::uint64_t kRingBytes =
     32 * kKiB;  // Total over all ranks; above, link bandwidth matters more than the number of rounds.
 constexpr std::uint64_t kNetworkBytes = 128 * kKiB;
@@ -225,8 +227,11 @@ Choice choose_for_gpus(const Query& query) {
                             query.problem.collective == Collective::reduce_scatter ||
                             sends_sums_of_hosts(choice.algorithm);
   const bool on_rails = choice.remote_peers != RemotePeers::all;
+  const bool forwards = on_rails && query.problem.collective == Collective::all_to_all;
+  const std::size_t forwarded = forwards ? std::max<std::size_t>(query.problem.groups[0].size(), kFewRanks) : 1;
   const std::uint64_t share = choice.staged              ? kStagedChannelBytes
                               : small && !choice.mapped  ? kLlChannelBytes
+                              : forwards                 ? kForwardedBytes / forwarded
                               : on_rails && moves_blocks ? kBlockOnRailsBytes
                                                          : kSimpleChannelBytes;
   const std::uint64_t max_channels = std::min(query.thread_blocks, max_channels_of(query, choice));

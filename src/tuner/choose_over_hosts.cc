@@ -31,6 +31,9 @@ constexpr std::size_t kMaxSeveralHosts = 24;
 constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;
 constexpr std::uint64_t kMaxTreeBytesOfHosts = 256 * kKiB;
 constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer messages in sequence.
+// All-to-all by ranks that forward the blocks of their hosts: minimum ranks of a host, and of all hosts, which depends
+// on the size of a host.
+constexpr Rank kMinForwardingRanks = 4, kMinForwardedRanks = 32, kMinForwardedRanksOfSmallHosts = 40;
 constexpr std::uint64_t kCompressedFlatBytes = 4 * kKiB;
 
 bool supports(const Query& query, std::string_view name) {
@@ -90,6 +93,14 @@ std::string_view from_or_to_root(const Query& query) {
   return small ? "binary_tree" : "hierarchical";
 }
 
+std::string_view all_to_all(const Query& query) {
+  const Rank size = query.problem.groups[0][0];
+  const Rank needed = size < kFewRanks ? kMinForwardedRanksOfSmallHosts : kMinForwardedRanks;
+  const bool few = query.problem.ranks < needed || size < kMinForwardingRanks;
+  const bool on_rail = supports(query, "hierarchical") && remote_peers(query, "hierarchical") != RemotePeers::all;
+  return !few && on_rail && query.compression == CompressionFormat::none ? "hierarchical" : "direct";
+}
+
 }  // namespace
 
 std::string_view choose_over_hosts(const Query& query) {
@@ -109,6 +120,7 @@ std::string_view choose_over_hosts(const Query& query) {
     case Collective::reduce:
       if (flat) return "";
       return compressed ? once_between_hosts(query) : from_or_to_root(query);
+    case Collective::all_to_all: return grouped ? all_to_all(query) : "";
     default: return "";
   }
 }
