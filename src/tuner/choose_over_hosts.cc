@@ -26,6 +26,8 @@ constexpr std::uint64_t kRingMessageBytes = 32 * kKiB, kOddRingMessageBytes = 10
 // Blocks that are sent directly; the second size for 3 to kMaxSeveralHosts hosts.
 constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfSeveral = 32 * kKiB;
 constexpr std::size_t kMaxSeveralHosts = 24;
+// Blocks that a rank sends to all others on its rail, instead of around a ring: total over the hosts.
+constexpr std::uint64_t kMaxRailBytes = 4096 * kKiB;
 // From or to a root: bytes between hosts up to which all ranks communicate with the root, and size up to which more
 // than 3 hosts use a binary tree, which does not distinguish hosts.
 constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;
@@ -84,6 +86,14 @@ std::uint64_t max_direct_bytes(std::size_t hosts) {
   return hosts > 2 && hosts <= kMaxSeveralHosts ? kDirectBytesOfSeveral : kDirectBytes;
 }
 
+std::string_view between_all(const Query& query, std::size_t hosts) {
+  if (query.compression != CompressionFormat::none) return once_between_hosts(query);
+  if (query.block_bytes <= max_direct_bytes(hosts)) return "direct";
+  const bool at_once = hosts <= kMaxSeveralHosts && query.block_bytes * hosts <= kMaxRailBytes &&
+                       remote_peers(query, "hierarchical") != RemotePeers::all;
+  return at_once ? "hierarchical" : once_between_hosts(query);
+}
+
 std::string_view from_or_to_root(const Query& query) {
   const Rank ranks = query.problem.ranks, remote = ranks - query.problem.groups[0][0];  // The root's host may differ.
   const bool sends = query.problem.collective == Collective::broadcast;
@@ -113,9 +123,7 @@ std::string_view choose_over_hosts(const Query& query) {
       if (!compressed) return all_reduce(query, hosts);
       return flat ? "" : once_between_hosts(query);
     case Collective::all_gather:
-    case Collective::reduce_scatter:
-      if (flat) return "";
-      return !compressed && query.block_bytes <= max_direct_bytes(hosts) ? "direct" : once_between_hosts(query);
+    case Collective::reduce_scatter: return flat ? "" : between_all(query, hosts);
     case Collective::broadcast:
     case Collective::reduce:
       if (flat) return "";

@@ -156,6 +156,24 @@ TEST(ChooseForGpus, ForwardsBlocksWithinHosts) {
   EXPECT_EQ(chosen(query), "direct") << "hosts differ";
 }
 
+// Rings need a round for each host, but their lanes have more memory.
+TEST(ChooseForGpus, SendsBlocksToAllOfARail_UnlessLarge) {
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+    const auto choice = [&](std::uint64_t bytes, Rank hosts) {
+      Query query = query_on_hosts(collective, bytes, hosts);
+      query.on_rails = {partners(collective, "host_ring"), {find(collective, "hierarchical"), RemotePeers::rail}};
+      return chosen(query);
+    };
+    EXPECT_EQ(choice(32 << 10, 8), "direct");
+    EXPECT_EQ(choice(33 << 10, 8), "hierarchical");
+    EXPECT_EQ(choice(512 << 10, 8), "hierarchical");
+    EXPECT_EQ(choice(513 << 10, 8), "host_ring");
+    EXPECT_EQ(choice(256 << 10, 16), "hierarchical");
+    EXPECT_EQ(choice(257 << 10, 16), "host_ring");
+    EXPECT_EQ(choice(64 << 10, 32), "host_ring");
+  }
+}
+
 // Halving and doubling send ever shorter messages, and need more rounds if the number of hosts is no power of two.
 TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
   const decltype(Query::on_rails) on_rails = {partners(Collective::all_reduce, "hierarchical"),
