@@ -193,7 +193,7 @@ class Page(unittest.TestCase):
                 self.assertEqual(row[f"{hosts} hosts"], f"{predicted['predicted_us']:.0f}", (row["size"], hosts))
 
     def test_bandwidths_of_all_gather_and_reduce_scatter_match(self):
-        rows = self.rows_of("All-gather and reduce-scatter of more than 4 hosts", "collective")
+        rows = self.rows_of("Large all-gathers and reduce-scatters of more than 4 hosts", "collective")
         self.assertEqual(len(rows), 2)
         for row in rows:
             for hosts in (2, 4, 8, 64):
@@ -201,6 +201,16 @@ class Page(unittest.TestCase):
                            "--collective", row["collective"].replace("-", "_"))["sizes"][0]["runs"][0]
                 self.assertEqual(done["algorithm"], "hierarchical" if hosts <= 4 else "host_ring")
                 self.assertEqual(row[f"{hosts} hosts"], f"{done['bus_bw']:.0f}", (row["collective"], hosts))
+
+    def test_bandwidths_of_all_to_all_match(self):
+        rows = self.rows_of("All-to-all (`hierarchical`)", "all-to-all")
+        self.assertEqual([row["all-to-all"] for row in rows], ["direct", "the choice"])
+        for hosts in (2, 4, 8, 16, 32, 64):
+            command = ["simulate", "--topology", "dgx-h100", "--hosts", str(hosts), "--launch", "graph", "--bytes", str(hosts << 25),
+                       "--collective", "all_to_all"]
+            for row, more in zip(rows, (["--algorithm", "direct"], [])):
+                done = run(*command, *more)["sizes"][0]["runs"][0]
+                self.assertEqual(row[f"{hosts} hosts"], f"{done['bus_bw']:.0f}", hosts)
 
     def test_latencies_match(self):
         private, mapped = compared(), compared("dgx-h100", "8..16G", "--mapped")
