@@ -8,7 +8,7 @@
 //   ThreadBlock::join()                    barrier with memory ordering
 //   ThreadBlock::agree(progress)           barrier; returns done if all threads are done
 //   ThreadBlock::stopped()                 true if waiting is pointless
-//   ThreadBlock::too_late()                true if the communicator has failed; called by one thread at the beginning
+//   ThreadBlock::too_late()                true if the communicator has failed; called by one thread, in time slices
 #pragma once
 
 #include <bit>

@@ -27,7 +27,8 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] inline void find_multicast(const KernelCall&
     if (begin == nullptr) return store_relaxed(&image.uneven, 1U);
     buffer = begin + location_of(call, buffer, window, image.ranks).offset;
   };
-  buffers = call.self;
+  buffers.input = call.self.input;
+  buffers.output = call.self.output;
   if (image.peer_input_bytes != 0) find(buffers.input, call.input_window);
   if (image.peer_output_bytes != 0) find(buffers.output, call.output_window);
 }
@@ -60,21 +61,20 @@ class Channel {
 
   // Returns `waiting` if stopped before the end; blocked() of some thread gives the reason.
   TUTTI_HOST_DEVICE Progress run() {
-    // Only peers' buffers may be in use for something else after a failure: lanes and staging rings outlive it. This
-    // slow read from host memory overlaps the copy of the image. With time slicing it was checked before.
-    const bool looks = call_.accesses_peers != 0 && saved_ == nullptr && thread_block_.thread() == 0;
-    const bool too_late = looks && thread_block_.too_late();
+    const bool exchanges = call_.accesses_peers != 0;
+    if (exchanges) announce_remote_access();
     load_lanes();
     copy(call_.image + std::size_t{channel_ % call_.images} * call_.image_bytes, memory_, call_.image_bytes);
     thread_block_.join();
     Image& image = *reinterpret_cast<Image*>(memory_);
     const ChannelLayout& layout = image.layout;
+    // Both are slow, and other threads fill in addresses meanwhile.
+    if (exchanges) publish_addresses(image);
+    const bool too_late = exchanges && !may_access_peers(image);
     fill_in(image, layout);
-    const Progress begins = thread_block_.agree(too_late ? Progress::waiting : Progress::done);
-    if (begins != Progress::done) return begins;
-    const Progress exchanged = image.accesses_peers != 0 ? exchange_addresses(image, layout) : Progress::done;
-    const Progress progress = exchanged == Progress::done ? run_plan(image, layout) : exchanged;
-    if (image.accesses_peers != 0) end_remote_access();
+    const Progress begins = exchanges ? exchange_addresses(image, layout, too_late) : join();
+    const Progress progress = begins == Progress::done ? run_plan(image, layout) : begins;
+    if (exchanges) end_remote_access();
     if (progress == Progress::done && saved_ == nullptr) credit_earlier_calls(image, layout);
     if (progress == Progress::done) write_back_lanes(image, layout);
     return progress;
@@ -88,6 +88,10 @@ class Channel {
   static constexpr std::uint32_t kNone = ~0U;
 
  private:
+  TUTTI_HOST_DEVICE Progress join() {
+    thread_block_.join();
+    return Progress::done;
+  }
   template <typename T>
   TUTTI_HOST_DEVICE T* at(std::uint32_t offset) const {
     return reinterpret_cast<T*>(memory_ + offset);
@@ -187,40 +191,56 @@ class Channel {
     return buffer.offset <= part.bytes && bytes <= part.bytes - buffer.offset;
   }
 
-  // Announces access to peers' memory. A failing rank sets its flag and then checks for announced accesses; a thread
-  // block announces its access and then checks the flag. At least one of them detects the other. Returns false if the
-  // communicator has already failed.
-  TUTTI_HOST_DEVICE bool begin_remote_access(const AddressExchange& exchange) const {
-    store_relaxed(exchange.remote_accesses->of(channel_), 1U);
+  // Announces access to peers' memory. A failing rank sets its flag and then waits for announced accesses; a thread
+  // block announces its access and then checks the flag. At least one of them detects the other, so a thread block that
+  // finds the flag unset may access peers' memory until end_remote_access(), which follows in any case. Only peers'
+  // buffers may be in use for something else after a failure: lanes, records and staging rings outlive it.
+  TUTTI_HOST_DEVICE void announce_remote_access() const {
+    if (announces()) store_relaxed(call_.exchange->remote_accesses->of(channel_), 1U);
+  }
+  // Returns false on the announcing thread if the communicator has failed, and stops the thread block.
+  TUTTI_HOST_DEVICE bool may_access_peers(Image& image) const {
+    if (!announces()) return true;
     full_fence();
-    return load_acquire(exchange.failed->of(channel_)) == 0;
+    if (load_acquire(call_.exchange->failed->of(channel_)) == 0) return true;
+    store_relaxed(&image.stop, Image::kTooLate);
+    return false;
   }
   TUTTI_HOST_DEVICE void end_remote_access() {
     thread_block_.join();
     if (thread_block_.thread() == 0) store_release(call_.exchange->remote_accesses->of(channel_), 0U);
   }
 
-  // Publishes this rank's buffer addresses and reads those of the peers.
-  TUTTI_HOST_DEVICE Progress exchange_addresses(Image& image, const ChannelLayout& layout) {
+  // The threads that announce access and that publish addresses, in warps that have little else to do.
+  TUTTI_HOST_DEVICE bool announces() const { return thread_block_.thread() == thread_block_.thread_count() / 2; }
+  TUTTI_HOST_DEVICE bool publishes() const { return thread_block_.thread() == thread_block_.thread_count() / 4; }
+
+  // The number of this exchange. When resuming, the records are still there.
+  TUTTI_HOST_DEVICE std::uint64_t sequence() const { return call_.exchange->counts[channel_] + (resumes_ ? 0 : 1); }
+  TUTTI_HOST_DEVICE std::uint64_t record(std::uint64_t sequence) const {
+    return std::uint64_t{channel_} * 2 + sequence % 2;
+  }
+
+  // Publishes this rank's buffer addresses. Earlier work of the stream has ended, so that peers may access the buffers.
+  TUTTI_HOST_DEVICE void publish_addresses(const Image& image) const {
+    if (!publishes()) return;
+    const std::uint64_t number = sequence();
+    AddressRecord& own = call_.exchange->records[call_.rank][record(number)];
+    if (saved_ != nullptr && load_relaxed(&own.sequence) == number) return;  // An earlier launch has done so.
+    own.input = location_of(call_, call_.self.input, call_.input_window, image.ranks);
+    own.output = location_of(call_, call_.self.output, call_.output_window, image.ranks);
+    own.signature = call_.signature.word;
+    store_release(&own.sequence, number);
+  }
+
+  // Reads the buffer addresses of the peers. All threads of the thread block agree on the result.
+  TUTTI_HOST_DEVICE Progress exchange_addresses(Image& image, const ChannelLayout& layout, bool too_late) {
     const AddressExchange& exchange = *call_.exchange;
-    // When resuming, the records are still there.
-    const std::uint64_t sequence = exchange.counts[channel_] + (resumes_ ? 0 : 1);
-    const std::uint64_t record = std::uint64_t{channel_} * 2 + sequence % 2;
-    AddressRecord& own = exchange.records[call_.rank][record];
-    const bool published = saved_ != nullptr && load_relaxed(&own.sequence) == sequence;  // By an earlier launch.
-    if (thread_block_.thread() == 0 && !published) {
-      own.input = location_of(call_, call_.self.input, call_.input_window, image.ranks);
-      own.output = location_of(call_, call_.self.output, call_.output_window, image.ranks);
-      own.signature = call_.signature.word;
-      store_release(&own.sequence, sequence);
-    }
-    // Done by the last thread, since the first one has just been busy; this read is slow.
-    const bool late = thread_block_.thread() == thread_block_.thread_count() - 1 && !begin_remote_access(exchange);
-    if (late) store_relaxed(&image.stop, 1U);
+    const std::uint64_t number = sequence();
     Progress progress = Progress::done;
-    for (std::uint32_t peer = thread_block_.thread(); peer < image.ranks && !late;
+    for (std::uint32_t peer = thread_block_.thread(); peer < image.ranks && !too_late;
          peer += thread_block_.thread_count()) {
-      const AddressRecord& theirs = exchange.records[peer][record];
+      const AddressRecord& theirs = exchange.records[peer][record(number)];
       const WindowPart* parts = exchange.windows + peer;
       RankBuffers& buffers = at<RankBuffers>(layout.peers)[peer];
       if (peer == call_.rank) {  // Not awaited: a timeout report would name this rank itself.
@@ -229,7 +249,7 @@ class Channel {
         continue;
       }
       progress = await_in(thread_block_, &image.stop, [&] {
-        if (load_acquire(&theirs.sequence) != sequence) return Progress::waiting;
+        if (load_acquire(&theirs.sequence) != number) return Progress::waiting;
         const bool right = theirs.signature == call_.signature.word &&
                            find(parts, theirs.input, image.ranks, image.peer_input_bytes, buffers.input) &&
                            find(parts, theirs.output, image.ranks, image.peer_output_bytes, buffers.output);
@@ -242,9 +262,11 @@ class Channel {
       absent_ = peer;
       break;
     }
-    own_ = progress;  // A late thread reports nothing, because the failure is known already.
-    progress = thread_block_.agree(late ? Progress::waiting : progress);
-    if (progress == Progress::done && thread_block_.thread() == 0) exchange.counts[channel_] = sequence;
+    own_ = progress;
+    progress = thread_block_.agree(too_late ? Progress::waiting : progress);
+    if (progress == Progress::done && thread_block_.thread() == 0) store_relaxed(&exchange.counts[channel_], number);
+    // The failure is known, so nothing is reported.
+    if (progress != Progress::done && load_relaxed(&image.stop) == Image::kTooLate) own_ = Progress::done;
     return progress;
   }
 

@@ -52,7 +52,9 @@ struct Image {
   std::uint32_t straight_stages = 0, straight_steps = 0, straight_lanes = 0, straight_memory = 0;
   std::uint32_t straight_stage_count = 0, straight_lane_count = 0, straight_memory_count = 0;
   std::uint32_t straight_ll = 0;
-  std::uint32_t stop = 0;  // In a thread block's copy: nonzero after a thread has decided to stop.
+  // In a thread block's copy: nonzero after a thread has decided to stop. kTooLate: the communicator has failed before.
+  static constexpr std::uint32_t kTooLate = 2;
+  std::uint32_t stop = 0;
   // [lane]: for a lane that sends LL messages, one on which the same peer sends some, else kNoAnswer.
   std::uint32_t answers = 0;
   std::uint32_t accesses_scratch = 0;  // 1: accesses peers' scratch, one by one or by switches.
