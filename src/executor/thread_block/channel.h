@@ -74,8 +74,8 @@ class Channel {
     fill_in(image, layout);
     const Progress begins = exchanges ? exchange_addresses(image, layout, too_late) : join();
     const Progress progress = begins == Progress::done ? run_plan(image, layout) : begins;
+    thread_block_.join();  // All accesses to peers' memory and all changes of lane ends precede it.
     if (exchanges) end_remote_access();
-    if (progress == Progress::done && saved_ == nullptr) credit_earlier_calls(image, layout);
     if (progress == Progress::done) write_back_lanes(image, layout);
     return progress;
   }
@@ -206,9 +206,9 @@ class Channel {
     store_relaxed(&image.stop, Image::kTooLate);
     return false;
   }
-  TUTTI_HOST_DEVICE void end_remote_access() {
-    thread_block_.join();
-    if (thread_block_.thread() == 0) store_release(call_.exchange->remote_accesses->of(channel_), 0U);
+  // After a barrier. By another thread than report_passed(), whose store to host memory need not wait for this one.
+  TUTTI_HOST_DEVICE void end_remote_access() const {
+    if (announces()) store_release(call_.exchange->remote_accesses->of(channel_), 0U);
   }
 
   // The threads that announce access and that publish addresses, in warps that have little else to do.
@@ -317,25 +317,22 @@ class Channel {
   }
 
   // Calls of a rank follow each other. A peer that has sent an LL message in this call has therefore taken all messages
-  // of earlier calls. Its credits, which lie in its memory, need not be read for them.
-  TUTTI_HOST_DEVICE void credit_earlier_calls(const Image& image, const ChannelLayout& layout) {
-    auto* states = at<LaneState>(layout.states);
-    const auto* begins = at<std::uint64_t>(layout.begins);
-    for (std::uint32_t i = thread_block_.thread(); i < image.lane_count; i += thread_block_.thread_count()) {
-      const std::uint32_t answer = at<std::uint32_t>(image.answers)[i];
-      if (answer == kNoAnswer || states[answer].next == begins[answer]) continue;
-      if (states[i].seen < begins[i]) states[i].seen = begins[i];
-    }
+  // of earlier calls. Its credits, which lie in its memory, need not be read for them. Not known in time slices.
+  TUTTI_HOST_DEVICE bool credits_earlier_calls(const Image& image, const ChannelLayout& layout, std::uint32_t i) const {
+    if (saved_ != nullptr) return false;
+    const std::uint32_t answer = at<std::uint32_t>(image.answers)[i];
+    return answer != kNoAnswer && at<LaneState>(layout.states)[answer].next != at<std::uint64_t>(layout.begins)[answer];
   }
 
-  // Writes back the lane counters.
+  // Writes back the lane counters, after a barrier.
   TUTTI_HOST_DEVICE void write_back_lanes(const Image& image, const ChannelLayout& layout) {
-    thread_block_.join();
     const auto* states = at<LaneState>(layout.states);
+    const auto* begins = at<std::uint64_t>(layout.begins);
     for (std::uint32_t i = own_lane(); i < image.lane_count; i += thread_block_.thread_count()) {
       LaneState& end = i == own_lane() ? *own_end_ : *call_.ends(channel_)[i];
+      const bool credited = states[i].seen < begins[i] && credits_earlier_calls(image, layout, i);
       end.next = states[i].next;
-      end.seen = states[i].seen;
+      end.seen = credited ? begins[i] : states[i].seen;
     }
   }
 
