@@ -50,8 +50,8 @@ void warn_of_unsaved_results(const Status& status) {
 
 bool is_tunable(const Call& call, const CommunicatorOptions& options, Rank ranks) {
   return ranks > 1 && options.tune != Tune::off && !options.has_plugin() && call.kind == Kind::collective &&
-         call.count > 0 && options.algorithm.empty() && options.protocol.empty() &&
-         (options.tune == Tune::all || is_exact(call)) &&
+         call.count > 0 && (options.algorithm.empty() || options.algorithm == kCopyEngines) &&
+         options.protocol.empty() && (options.tune == Tune::all || is_exact(call)) &&
          compression_request(call, options, ranks).compression == CompressionFormat::none;
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-// Returns the algorithms of all collectives, for one host or several, without duplicates.
+// Returns the algorithms of all collectives, for one host or several, without duplicates, and kCopyEngines.
 const Names& algorithm_names() {
   static const Names names = [] {
     Names made;
@@ -33,6 +33,7 @@ const Names& algorithm_names() {
         if (is_new) made.emplace_back(algorithm->name());
       }
     }
+    made.push_back(kCopyEngines);
     return made;
   }();
   return names;
@@ -141,7 +142,10 @@ void warn_about_nccl_variable(const std::string& variable, const std::string& wh
 Result<const char*> algorithms_of(std::string_view collective) {
   static const std::vector<std::string> lists = [] {
     std::vector<std::string> made;
-    for (std::uint32_t i = 0; i < kCollectives; ++i) made.push_back(names_of(static_cast<Collective>(i)));
+    for (std::uint32_t i = 0; i < kCollectives; ++i) {
+      made.push_back(names_of(static_cast<Collective>(i)));
+      if (is_for_copy_engines(static_cast<Collective>(i))) made.back().append(", ").append(kCopyEngines);
+    }
     return made;
   }();
   const Collective known = TUTTI_TRY(parse_collective(collective));

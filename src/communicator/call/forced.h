@@ -7,10 +7,19 @@
 
 #include "src/base/status.h"
 #include "src/compression/format.h"
+#include "src/plan/problem.h"
 
 namespace tutti {
 
 struct CommunicatorOptions;
+
+// Requested like an algorithm, but no plan: on GPUs, copy engines move the blocks of an all-gather or all-to-all
+// between windows. Other calls, and calls that cannot use them, run as without the request.
+inline constexpr std::string_view kCopyEngines = "copy_engines";
+// True if copy engines can run the collective.
+constexpr bool is_for_copy_engines(Collective collective) {
+  return collective == Collective::all_gather || collective == Collective::all_to_all;
+}
 
 // Fails unless `name` is empty or applies to some collective. `source` is the setting that has the name, such as
 // "options.tuning->algorithm" or "TUTTI_ALGORITHM".

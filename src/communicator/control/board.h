@@ -49,6 +49,7 @@ struct CallRecord {
   std::uint8_t advised : 1 = 0;  // 1: a tuner plugin has influenced the choice.
   std::uint8_t tune : 2 = 0;     // A Tune.
   std::uint8_t has_tune_file : 1 = 0;
+  std::uint8_t by_copy_engines : 1 = 0;  // 1: copy engines run the call; `input` then has the place of all inputs.
   Requested requested;
   BufferReference input;
   BufferReference output;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "src/base/log.h"
 #include "src/base/pages.h"
 #include "src/executor/straighten.h"
 #include "src/executor/thread_block/image.h"
@@ -38,6 +39,7 @@ CallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& 
                  .agreement_hash = options.agreement_hash,
                  .in_windows = windows_.windows_of(call).both()};
   key.by_switches = key.in_windows && windows_.all_multicast();
+  key.by_copy_engines = by_copy_engines(call, options);
   key.in_place = call.kind == Kind::collective && call.output - call.input == in_place_distance(call, ranks_, self_);
   return key;
 }
@@ -46,7 +48,7 @@ CallKey DeviceCallPreparer::key_of(const Call& call, const CommunicatorOptions& 
 
 Result<DeviceAutotuning::Class*> DeviceCallPreparer::class_of(const Call& call, const CommunicatorOptions& options) {
   DeviceAutotuning::Class* const untuned = nullptr;
-  if (autotuning_ == nullptr || !is_tunable(call, options, ranks_)) return untuned;
+  if (autotuning_ == nullptr || !is_tunable(call, options, ranks_) || by_copy_engines(call, options)) return untuned;
   const Query query = TUTTI_TRY(chooser_.query_for(call, options));
   std::vector<Candidate> candidates = TUTTI_TRY(chooser_.candidates_to_tune(query));
   return candidates.empty() ? untuned : &autotuning_->class_of(query, std::move(candidates));
@@ -62,6 +64,14 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_trial(co
   Status why = std::move(made).status();
   if (why.code() != Code::unsupported || candidate == 0) return why;
   return prepare_collective(call, options, &candidates.front().choice);
+}
+
+Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare(const Call& call,
+                                                                        const CommunicatorOptions& options) {
+  if (call.kind != Kind::collective) return prepare_message(call);
+  if (by_copy_engines(call, options)) return prepare_for_copy_engines(call, options);
+  if (requests_copy_engines(call, options)) log_without_copy_engines(call, options);
+  return prepare_collective(call, options, nullptr);
 }
 
 // Graphs may replay a captured call, so its device memory is not reused.
@@ -106,6 +116,32 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
   if (launch.cut.group > 1) prepared->carried = bytes_sent(plan->programs(), launch);
   trace_choice(self_, prepared->record, choice, nullptr);
   return prepared;
+}
+
+// One thread block with a thread for each peer runs an empty program: it only exchanges addresses, which awaits all
+// ranks. The exchange has the time limit, the reports and the end after failures that all calls in windows have.
+Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_for_copy_engines(
+    const Call& call, const CommunicatorOptions& options) {
+  static constexpr LastRun kRun = {.algorithm = kCopyEngines.data()};
+  static constexpr ReportedRuns kRuns = {kRun, kRun};
+  auto prepared = std::make_unique<PreparedDeviceCall>(kRuns);
+  prepared->by_copy_engines = prepared->mapped = true;
+  prepared->record = record_of(call, options);
+  prepared->record.by_copy_engines = 1;
+  const bool in_place = call.output == call.input;
+  if (in_place && call.collective == Collective::all_to_all)
+    prepared->scratch_bytes = ranks_ * call.count * size_of(call.type);
+  const Program nothing;
+  TUTTI_CHECK_OK(put_on_device({&nothing}, Launch(), {.accesses_peers = true}, *prepared));
+  prepared->threads = ranks_;
+  log(LogLevel::trace, "rank %u, new call %s: by copy engines", self_, describe(prepared->record).c_str());
+  return prepared;
+}
+
+void DeviceCallPreparer::log_without_copy_engines(const Call& call, const CommunicatorOptions& options) {
+  if (std::exchange(logged_without_copy_engines_, true)) return;
+  log(LogLevel::info, "rank %u: %s does not use the requested copy engines: %s", self_,
+      describe(record_of(call, options)).c_str(), std::string(chooser_.against_copy_engines(call, options)).c_str());
 }
 
 Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& programs, const Launch& given,

@@ -38,11 +38,13 @@ class DeviceCallPreparer {
     return planner_.predict_us(call, options, false);
   }
   CallKey key_of(const Call& call, const CommunicatorOptions& options) const;
+  // True if copy engines run the call. The same on all ranks.
+  bool by_copy_engines(const Call& call, const CommunicatorOptions& options) const {
+    return requests_copy_engines(call, options) && chooser_.against_copy_engines(call, options).empty();
+  }
 
   Result<Class*> class_of(const Call& call, const CommunicatorOptions& options);
-  Result<std::unique_ptr<PreparedDeviceCall>> prepare(const Call& call, const CommunicatorOptions& options) {
-    return call.kind == Kind::collective ? prepare_collective(call, options, nullptr) : prepare_message(call);
-  }
+  Result<std::unique_ptr<PreparedDeviceCall>> prepare(const Call& call, const CommunicatorOptions& options);
   // A candidate that does not fit its lanes fails on all ranks; then all use the first one.
   Result<std::unique_ptr<PreparedDeviceCall>> prepare_trial(const Call& call, const CommunicatorOptions& options,
                                                             const Class& tuned, std::size_t candidate);
@@ -52,6 +54,13 @@ class DeviceCallPreparer {
   std::uint32_t message_channels(const Call& call) const;
 
  private:
+  static bool requests_copy_engines(const Call& call, const CommunicatorOptions& options) {
+    return options.algorithm == kCopyEngines && call.kind == Kind::collective && is_for_copy_engines(call.collective);
+  }
+  Result<std::unique_ptr<PreparedDeviceCall>> prepare_for_copy_engines(const Call& call,
+                                                                       const CommunicatorOptions& options);
+  // Logs why a call does not use copy engines; once.
+  void log_without_copy_engines(const Call& call, const CommunicatorOptions& options);
   // `like`: choice to follow, made for another block size; null: the tuner or a plugin chooses.
   Result<std::unique_ptr<PreparedDeviceCall>> prepare_collective(const Call& call, const CommunicatorOptions& options,
                                                                  const Choice* like);
@@ -76,6 +85,7 @@ class DeviceCallPreparer {
   DevicePlans plans_;
   std::unique_ptr<DeviceAutotuning> autotuning_;
   const AddressExchange* exchange_ = nullptr;
+  bool logged_without_copy_engines_ = false;
 };
 
 }  // namespace tutti

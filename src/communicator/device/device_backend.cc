@@ -90,6 +90,7 @@ Status DeviceBackend::prepare(const Call& call, const CommunicatorOptions& optio
   }
   TUTTI_CHECK_OK(set_up_device());
   if (launcher_ != nullptr) TUTTI_CHECK_OK(launcher_->start());
+  if (queue_ == nullptr && by_copy_engines(call, options)) queue_ = TUTTI_TRY(device().make_queue());
   reclaim_memory();
   auto result = message ? calls_.prepare(call, message_options(options)) : calls_.prepare(call, options);
   const PreparedDeviceCall* prepared = TUTTI_TRY(std::move(result));
@@ -119,10 +120,12 @@ Result<DeviceJob> DeviceBackend::collective(const Call& call, const Communicator
   }
   reclaim_memory();
   PreparedDeviceCall& prepared = *TUTTI_TRY(calls_.make(call, options));
-  TUTTI_CHECK_OK(announce(prepared.record, call));
+  CallRecord record = prepared.record;
+  TUTTI_CHECK_OK(announce(record, call));
+  prepared.record.sequence = record.sequence;
   if (prepared.entry.call.task.compression != CompressionFormat::none) statistics_.add(prepared.carried);
   statistics_.record(prepared.runs.with(options.compression_rounding.rounding));
-  return jobs_.job_of(prepared, call, options, signature_of(prepared.record));
+  return jobs_.job_of(prepared, call, options, signature_of(record));
 }
 
 Result<DeviceJob> DeviceBackend::message(const Call& call, const CommunicatorOptions& options) {

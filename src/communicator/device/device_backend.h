@@ -76,6 +76,12 @@ class DeviceBackend final : public Backend {
   // Does everything for a call that can fail or allocate memory, before peers see any call of its group. `roundings`
   // counts the communicator's calls in the group so far that need a rounding buffer.
   Status prepare(const Call& call, const CommunicatorOptions& options, std::size_t& roundings);
+  // True if copy engines run the call, which then needs a launch before and after its copies.
+  bool by_copy_engines(const Call& call, const CommunicatorOptions& options) const {
+    return preparer_.by_copy_engines(call, options);
+  }
+  // Stream for calls by copy engines in the default stream; null before the first one was prepared.
+  DeviceStream queue() const { return queue_; }
   // Undoes prepare() for all calls that were not made.
   void cancel_prepared() { calls_.cancel(); }
   Result<DeviceJob> collective(const Call& call, const CommunicatorOptions& options);
@@ -117,6 +123,7 @@ class DeviceBackend final : public Backend {
   std::unique_ptr<KernelReports> reports_;        // Null until the device is set up.
   std::unique_ptr<TimeSlicedLauncher> launcher_;  // Null: no time slicing; thread blocks wait on the device.
   std::unique_ptr<DeviceCallSource> source_;      // Null until the device is set up.
+  DeviceStream queue_ = nullptr;                  // See queue().
   RunStatistics statistics_;
 };
 

@@ -71,6 +71,7 @@ DeviceBackend::~DeviceBackend() {
   run_deferred_frees();
   if (reports_ == nullptr) return;
   launcher_.reset();
+  if (queue_ != nullptr) device().drop_queue(queue_);
   windows_.release_all();
   reports_.reset();
 }

@@ -67,11 +67,34 @@ Result<DeviceJob> DeviceJobs::job_of(PreparedDeviceCall& prepared, const Call& c
   }
   if (uses_rounding(prepared, options.compression_rounding))
     TUTTI_CHECK_OK(bind_rounding(prepared, call, options.compression_rounding, job));
+  job.by_copy_engines = prepared.by_copy_engines;
+  if (prepared.by_copy_engines) add_copies(prepared, call, job);
   prepared.latest = order_.number();
   prepared.replayed = prepared.replayed || order_.is_captured();
   // Replays report no number: it would be that of the captured call, and costs a slow store to host memory.
   job.entry.watch = reports_->watch(order_.is_captured() ? 0 : order_.number(), options.timeout_ms);
   return job;
+}
+
+// A rank reads the inputs of its peers, each from another one at a time. Reads need no announcement: after a failure
+// they change no memory of peers, and this rank's mappings keep what they read. The peers of a call in place read its
+// input until its end, so an all-to-all receives in scratch. A peer without such an input makes another call, which
+// fails.
+void DeviceJobs::add_copies(const PreparedDeviceCall& prepared, const Call& call, DeviceJob& job) const {
+  const Problem problem = problem_of(call, peers_.ranks());
+  const std::uint64_t block_bytes = call.count * size_of(call.type);
+  const std::uint64_t input_bytes = input_blocks(problem, self_) * block_bytes;
+  const std::uint64_t own_block = input_blocks(problem, self_) == 1 ? 0 : self_ * block_bytes;
+  const InputPlaces places = windows_.inputs_of(call);
+  std::byte* const output = prepared.scratch_bytes > 0 ? job.entry.call.self.scratch : call.output;
+  for (Rank i = 1; i <= problem.ranks; ++i) {
+    const Rank peer = (self_ + i) % problem.ranks;
+    const std::byte* input = peer == self_ ? call.input : windows_.input_of(peer, places, input_bytes);
+    if (input == nullptr) continue;
+    const DeviceCopy copy = {output + peer * block_bytes, input + own_block, block_bytes};
+    if (copy.to != copy.from) job.copies.push_back(copy);
+  }
+  if (output != call.output) job.last = {call.output, output, problem.ranks * block_bytes};
 }
 
 Status DeviceJobs::bind_rounding(const PreparedDeviceCall& prepared, const Call& call,

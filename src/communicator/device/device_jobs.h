@@ -65,6 +65,7 @@ class DeviceJobs {
 
  private:
   Result<std::byte*> scratch(std::size_t bytes);
+  void add_copies(const PreparedDeviceCall& prepared, const Call& call, DeviceJob& job) const;
   Status bind_rounding(const PreparedDeviceCall& prepared, const Call& call, const RequestedRounding& requested,
                        DeviceJob& job);
   Result<const KernelRounding*> upload_rounding(KernelRounding rounding, std::uint32_t channels);

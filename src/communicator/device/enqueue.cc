@@ -52,7 +52,8 @@ class Waves {
 // Calls of one device that run side by side, at most kMaxCalls.
 class ConcurrentCalls {
  public:
-  explicit ConcurrentCalls(std::vector<const DeviceCall*> calls) : calls_(std::move(calls)) {}
+  explicit ConcurrentCalls(std::vector<const DeviceCall*> calls)
+      : calls_(std::move(calls)), stream_(stream_of(*calls_.front())) {}
 
   // Fails, before anything is enqueued, if the streams belong to different captures.
   Status check() const {
@@ -78,6 +79,10 @@ class ConcurrentCalls {
       if (job.residual.compression != CompressionFormat::none)
         TUTTI_CHECK_OK(device().apply_residual(job.residual, stream()));
       if (!job.launches) continue;
+      if (job.by_copy_engines) {
+        TUTTI_CHECK_OK(run_by_copy_engines(job));
+        continue;
+      }
       if (backend.launcher() != nullptr) {
         time_sliced_[&backend].push_back(job);
         continue;
@@ -102,7 +107,13 @@ class ConcurrentCalls {
   };
 
   Device& device() const { return calls_.front()->backend().device(); }
-  DeviceStream stream() const { return calls_.front()->stream; }
+  DeviceStream stream() const { return stream_; }
+
+  // Copies between devices in the default stream may wait for all work of both devices, which may wait for this rank.
+  static DeviceStream stream_of(const DeviceCall& call) {
+    const bool moves = call.stream == nullptr && call.backend().by_copy_engines(call.call, call.options);
+    return moves ? call.backend().queue() : call.stream;
+  }
 
   // True if only collectives of one communicator run here. The time of the launch is then the time of these calls.
   bool of_one_communicator() const {
@@ -127,6 +138,14 @@ class ConcurrentCalls {
       if (latest != nullptr && held.insert(latest).second) TUTTI_CHECK_OK(backend->order().hold_for_latest(stream()));
     }
     return {};
+  }
+
+  // The launches await all ranks: first their inputs, then the ends of their copies.
+  Status run_by_copy_engines(const DeviceJob& job) const {
+    TUTTI_CHECK_OK(launch({job}));
+    for (const DeviceCopy& copy : job.copies) TUTTI_CHECK_OK(device().copy(copy.to, copy.from, copy.bytes, stream()));
+    TUTTI_CHECK_OK(launch({job}));
+    return job.last.bytes == 0 ? Status() : device().copy(job.last.to, job.last.from, job.last.bytes, stream());
   }
 
   // Time-sliced calls wait for each other: all are requested before one holds the stream.
@@ -203,18 +222,29 @@ class ConcurrentCalls {
   }
 
   std::vector<const DeviceCall*> calls_;
+  DeviceStream stream_;
   std::map<std::uint64_t, ProcessRanks> process_ranks_;
   std::map<DeviceBackend*, std::vector<DeviceJob>> time_sliced_;
 };
 
-// Groups of calls, per device, that fit one launch: one wave, or several waves of messages.
+// Groups of calls, per device, that fit one launch: one wave, or several waves of messages. A call by copy engines is a
+// group by itself, which waits in its own stream only. In one stream, such calls of several communicators have the same
+// order on all ranks.
 class Schedule {
  public:
   explicit Schedule(const Waves& waves) {
     for (const auto& [wave, calls] : waves.all()) {
       std::map<Device*, std::vector<const DeviceCall*>> by_device;
-      for (const DeviceCall* call : calls) by_device[&call->backend().device()].push_back(call);
+      std::multimap<std::uint64_t, const DeviceCall*> by_copy_engines;  // By communicator.
+      for (const DeviceCall* call : calls) {
+        const DeviceBackend& backend = call->backend();
+        if (backend.by_copy_engines(call->call, call->options))
+          by_copy_engines.emplace(backend.peers().hosts().id(), call);
+        else by_device[&backend.device()].push_back(call);
+      }
       for (auto& [device, own] : by_device) add({device, std::get<0>(wave), std::get<1>(wave), std::move(own)});
+      for (const auto& [id, call] : by_copy_engines)
+        add({&call->backend().device(), std::get<0>(wave), std::get<1>(wave), {call}});
     }
   }
 

@@ -192,6 +192,15 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
   return query;
 }
 
+std::string_view DevicePlanChooser::against_copy_engines(const Call& call, const CommunicatorOptions& options) const {
+  if (!compression_request(call, options, peers_.ranks()).raw()) return "its messages are compressed";
+  if (!windows_.windows_of(call).both())
+    return "its buffers are not in windows that all ranks have registered with TUTTI_WINDOW_SYMMETRIC";
+  if (windows_.all_copyable()) return "";
+  return "some window is not in memory of tutti_mem_alloc_cuda or ncclMemAlloc that files share, or ranks share a GPU, "
+         "or ranks of one process do not request copy engines for the communicator";
+}
+
 // ---- Candidates ----
 
 Result<std::vector<Candidate>> DevicePlanChooser::candidates_to_tune(const Query& query) {

@@ -23,6 +23,8 @@ class DevicePlanChooser {
 
   // Returns the tuner's query. `call` and `options` must outlive it.
   Result<Query> query_for(const Call& call, const CommunicatorOptions& options);
+  // Returns why copy engines cannot run a call that requests them; "": they do.
+  std::string_view against_copy_engines(const Call& call, const CommunicatorOptions& options) const;
   // Returns the candidates of a call that autotuning may try. The first is the tuner's choice. The others have enough
   // lanes and need little scratch memory beyond that of the first. Empty if there is no candidate, or if the tuner
   // chooses compression: measurements do not decide about it.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "src/communicator/call/run_statistics.h"
 #include "src/communicator/control/board.h"
@@ -19,7 +20,9 @@ struct PreparedDeviceCall {
   const ReportedRuns& runs;   // Messages report nothing.
   bool has_residual = false;  // Adds the residual to the input and rounds the sum.
   bool mapped = false;        // Accesses peers' buffers.
-  CallRecord record;          // Not used by messages.
+  // Copy engines move the data. The entry has no plan: thread blocks await all ranks, before the copies and after them.
+  bool by_copy_engines = false;
+  CallRecord record;  // Not used by messages.
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
   std::uint32_t threads = 0;    // See DeviceLaunch.
@@ -35,6 +38,12 @@ struct PreparedDeviceCall {
   Carried carried;               // With compression: data of its messages.
 };
 
+struct DeviceCopy {
+  std::byte* to = nullptr;
+  const std::byte* from = nullptr;
+  std::size_t bytes = 0;
+};
+
 // Device work of one call: a copy, or rounding of an input with its residual, then a launch. Each is optional.
 struct DeviceJob {
   std::byte* copy_to = nullptr;  // Null: no copy.
@@ -45,6 +54,10 @@ struct DeviceJob {
   BatchCall entry;
   std::uint32_t thread_block_bytes = 0;
   std::uint32_t threads = 0;  // See DeviceLaunch.
+  // By copy engines: the launch, these copies, the launch again, then the last copy if it has bytes.
+  bool by_copy_engines = false;
+  std::vector<DeviceCopy> copies;
+  DeviceCopy last;
 };
 
 }  // namespace tutti

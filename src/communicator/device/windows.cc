@@ -1,5 +1,7 @@
 #include "src/communicator/device/windows.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <atomic>
 #include <span>
@@ -18,6 +20,9 @@ WindowHandle next_handle() {
   static std::atomic<WindowHandle> last = 0;
   return ++last;
 }
+
+// Answers of a rank about a new window.
+constexpr std::uint32_t kNotOpened = 0, kOpened = 1, kCopyable = 2;
 
 // Not a failure: calls run without the window.
 void notify(const Status& why) { log(LogLevel::info, "a buffer cannot become a window: %s", why.message().c_str()); }
@@ -65,12 +70,14 @@ struct DeviceWindows::WindowInfo {
   DeviceShare share;          // For ranks of other processes.
   std::uint64_t bytes = 0;
   std::uint32_t guaranteed = 0;
-  std::uint32_t shared = 0;  // 1: other ranks can access it.
+  std::uint32_t shared = 0;    // 1: other ranks can access it.
+  std::int32_t own_file = -1;  // Descriptor of the share's file, for ranks of the same process; open until all answer.
+  std::uint32_t reserved = 0;
 };
 
 // Other devices can access memory that has a file or a handle, also those of this process.
 DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own, File& file) const {
-  static_assert(sizeof(WindowInfo) == 104);
+  static_assert(sizeof(WindowInfo) == 112);
   WindowInfo info;
   info.address = reinterpret_cast<std::uint64_t>(own.memory);
   info.bytes = own.bytes;
@@ -80,6 +87,7 @@ DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own, File& 
   auto share = peers_.own_memory().device().share_of(own.memory, own.bytes, file);
   info.shared = share.ok() ? 1 : 0;
   if (share.ok()) info.share = share.value();
+  if (file) info.own_file = file.get();
   if (!share.ok()) notify(std::move(share).status());
   return info;
 }
@@ -109,13 +117,16 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   Status opened = exchange_files(infos, file, files);
   if (opened.ok()) opened = open(infos, files, number);
   if (!opened.ok()) notify(opened);
-  auto answers = gather<std::uint32_t>({&control_}, {{opened.ok() ? 1U : 0U}});
+  const bool copyable = opened.ok() && !windows_[number].copied_from.empty();
+  const std::uint32_t answer = copyable ? kCopyable : opened.ok() ? kOpened : kNotOpened;
+  auto answers = gather<std::uint32_t>({&control_}, {{answer}});
   if (!answers.ok()) {
     close(number);
     return std::move(answers).status();
   }
   const std::vector<std::uint32_t>& everywhere = answers.value().front();
-  if (std::find(everywhere.begin(), everywhere.end(), 0U) != everywhere.end()) {
+  const std::uint32_t min_answer = *std::min_element(everywhere.begin(), everywhere.end());
+  if (min_answer == kNotOpened) {
     close(number);
     TUTTI_CHECK_OK(await_all());  // Memory must not be freed while a peer has it open.
     return WindowHandle{0};
@@ -131,6 +142,8 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   window.bytes = own.bytes;
   ++count_;
   multicast_count_ += window.multicast != nullptr ? 1 : 0;
+  if (min_answer != kCopyable) window.copied_from.clear();
+  copyable_count_ += min_answer == kCopyable ? 1 : 0;
   return window.handle;
 }
 
@@ -147,7 +160,29 @@ Status DeviceWindows::open(const std::vector<WindowInfo>& infos, const std::vect
     parts.push_back({reinterpret_cast<std::uint64_t>(memory) + infos[rank].share.offset, infos[rank].bytes});
   }
   WindowPart* row = parts_ + std::size_t{number} * infos.size();
-  return device.upload(reinterpret_cast<std::byte*>(row), std::as_bytes(std::span(parts)));
+  TUTTI_CHECK_OK(device.upload(reinterpret_cast<std::byte*>(row), std::as_bytes(std::span(parts))));
+  windows_[number].copied_from = open_for_copies(infos, std::move(parts), number);
+  return {};
+}
+
+// A mapping from a file keeps the memory, so pending copies do not access freed memory after a failure. Ranks that
+// share a process map each other's memory only if the communicator requests copy engines: granting access may wait for
+// kernels of the device.
+std::vector<WindowPart> DeviceWindows::open_for_copies(const std::vector<WindowInfo>& infos,
+                                                       std::vector<WindowPart> parts, std::uint32_t number) {
+  if (peers_.shares_device() || peers_.time_sliced()) return {};
+  Device& device = peers_.own_memory().device();
+  for (Rank peer = 0; peer < infos.size(); ++peer) {
+    const DeviceShare& share = infos[peer].share;
+    if (!share.by_file()) return {};
+    if (peer == control_.rank() || !peers_.is_here(peer)) continue;
+    if (control_.options().algorithm != kCopyEngines) return {};
+    const auto memory = device.open(share, File(::fcntl(infos[peer].own_file, F_DUPFD_CLOEXEC, 0)));
+    if (!memory.ok()) return {};
+    windows_[number].opened.push_back(memory.value());
+    parts[peer].base = reinterpret_cast<std::uint64_t>(memory.value()) + share.offset;
+  }
+  return parts;
 }
 
 // All ranks bind the whole allocation, so that a place in the window has the same offset on all.
@@ -187,6 +222,7 @@ Status DeviceWindows::deregister(WindowHandle handle) {
     TUTTI_CHECK_OK(upload_multicast(nullptr, number));
     --multicast_count_;
   }
+  if (!windows_[number].copied_from.empty()) --copyable_count_;
   close(number);
   --count_;
   // Ranks of one process may be driven by one thread, which deregisters them one after the other.
@@ -205,7 +241,7 @@ void DeviceWindows::close(std::uint32_t number) {
 
 void DeviceWindows::release_all() {
   for (std::uint32_t number = 1; number < windows_.size(); ++number) close(number);
-  count_ = multicast_count_ = 0;
+  count_ = multicast_count_ = copyable_count_ = 0;
 }
 
 std::vector<std::unique_ptr<DeviceMulticast>> DeviceWindows::release_multicast() {
@@ -256,6 +292,27 @@ void DeviceWindows::add_to(CallRecord& record, const Call& call) const {
   if (!windows.both()) return;
   record.input.region = windows.input;
   record.output.region = windows.output;
+  if (record.by_copy_engines == 0) return;
+  const InputPlaces places = inputs_of(call);
+  record.input = {places.window, places.offset};
+  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15ULL;
+  record.signature = mix(((record.signature + places.window) * kOdd + places.offset) * kOdd + places.stride);
+}
+
+// All blocks of an output lie in one window, which may not be the first one that contains the input.
+InputPlaces DeviceWindows::inputs_of(const Call& call) const {
+  const CallWindows windows = windows_of(call);
+  const bool in_place = call.output - call.input == in_place_distance(call, control_.ranks(), control_.rank());
+  if (!in_place) return {windows.input, static_cast<std::uint64_t>(call.input - windows_[windows.input].memory)};
+  const std::uint64_t stride = call.collective == Collective::all_gather ? call.count * size_of(call.type) : 0;
+  return {windows.output, static_cast<std::uint64_t>(call.output - windows_[windows.output].memory), stride};
+}
+
+const std::byte* DeviceWindows::input_of(Rank peer, const InputPlaces& places, std::uint64_t bytes) const {
+  const WindowPart& part = windows_[places.window].copied_from[peer];
+  const std::uint64_t begin = places.offset + peer * places.stride;
+  if (begin > part.bytes || bytes > part.bytes - begin) return nullptr;
+  return reinterpret_cast<const std::byte*>(part.base + begin);
 }
 
 Status DeviceWindows::check(const CallRecord& ours) const {

@@ -33,6 +33,13 @@ struct CallWindows {
   bool both() const { return input != 0 && output != 0; }
 };
 
+// Where the inputs of all ranks of a call are, if they are alike: that of rank r is at offset + r * stride of the
+// window. In place, those of an all-gather are the blocks of the output.
+struct InputPlaces {
+  std::uint32_t window = 0;
+  std::uint64_t offset = 0, stride = 0;
+};
+
 // Not thread-safe.
 class DeviceWindows {
  public:
@@ -61,10 +68,20 @@ class DeviceWindows {
   // same on all ranks.
   bool all_multicast() const { return count_ > 0 && multicast_count_ == count_; }
 
+  // True if this rank's copy engines may read the inputs of its peers in all windows, at any time until the windows are
+  // closed: also after a failure, when a peer may have freed its memory. The same on all ranks.
+  bool all_copyable() const { return count_ > 0 && copyable_count_ == count_; }
+  // Returns the places of the inputs of a call in windows, as those of this rank's buffers suggest.
+  InputPlaces inputs_of(const Call& call) const;
+  // Returns the address of a peer's input for copies, given that all_copyable(). Null unless the peer's part of the
+  // window contains all bytes.
+  const std::byte* input_of(Rank peer, const InputPlaces& places, std::uint64_t bytes) const;
+
   // Returns the windows of a call's buffers. Returns no windows for calls with a root, because other ranks do not know
   // which buffers the root passes.
   CallWindows windows_of(const Call& call) const;
-  // Adds the call's windows to its record, for the peers and for error messages.
+  // Adds the call's windows to its record, for the peers and for error messages. With copy engines, also the places of
+  // the inputs, which the signature includes.
   void add_to(CallRecord& record, const Call& call) const;
   // Fails if this rank passed buffers in windows and a peer did not, or the reverse: some ranks would use lanes while
   // others wait in windows. The rank that calls last detects it, unless others are many calls ahead; then the timeout
@@ -78,7 +95,8 @@ class DeviceWindows {
     WindowHandle handle = 0;  // 0: the number is free.
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
-    std::vector<std::byte*> opened;              // Buffers of other processes that this rank has open.
+    std::vector<std::byte*> opened;              // Buffers of other ranks that this rank has open.
+    std::vector<WindowPart> copied_from;         // By rank: parts for copies; empty: copies are not possible.
     std::unique_ptr<DeviceMulticast> multicast;  // Null: switches do not access the window.
   };
   // Stores in `file` the file by which other processes open the buffer, if it has one.
@@ -89,6 +107,10 @@ class DeviceWindows {
   std::uint32_t free_number();  // 0: there is none.
   // Opens the buffers of all ranks and uploads their addresses.
   Status open(const std::vector<WindowInfo>& infos, const std::vector<File>& files, std::uint32_t number);
+  // Maps the parts of ranks in this process once more. Returns the parts of all ranks, or none if this rank's copy
+  // engines cannot read them, or may read memory that a peer has freed.
+  std::vector<WindowPart> open_for_copies(const std::vector<WindowInfo>& infos, std::vector<WindowPart> parts,
+                                          std::uint32_t number);
   void close(std::uint32_t number);
   // Collective: binds the buffers of all ranks to a multicast object, if that is possible.
   Status bind_multicast(const WindowBuffer& own, const std::vector<WindowInfo>& infos, std::uint32_t number);
@@ -102,7 +124,7 @@ class DeviceWindows {
   WindowPart* parts_ = nullptr;      // In device memory: for each window number, one entry per rank.
   std::byte** multicast_ = nullptr;  // In device memory: for each window number, the multicast address or null.
   std::vector<Window> windows_;      // By number; number 0 is unused.
-  std::uint32_t count_ = 0, multicast_count_ = 0;
+  std::uint32_t count_ = 0, multicast_count_ = 0, copyable_count_ = 0;
 };
 
 }  // namespace tutti

@@ -87,7 +87,7 @@ std::string protocol_on_host_memory(const Config& config) {
 std::string why_autotuning_is_off(const Config& config) {
   if (config.deterministic) return "TUTTI_DETERMINISTIC is 1";
   if (config.has_plugin()) return "TUTTI_TUNER_PLUGIN chooses algorithms";
-  if (!config.algorithm.empty())
+  if (!config.algorithm.empty() && config.algorithm != kCopyEngines)
     return std::string(config.algorithm_is_from_nccl ? "NCCL_ALGO" : "TUTTI_ALGORITHM") + " forces " + config.algorithm;
   if (!protocol_on_host_memory(config).empty())
     return std::string(config.protocol_is_from_nccl ? "NCCL_PROTO" : "TUTTI_PROTOCOL") + " forces " + config.protocol;

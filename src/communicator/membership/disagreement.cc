@@ -53,8 +53,17 @@ std::string differing_requests(const RanksCall& ours, const RanksCall& theirs) {
   return text;
 }
 
+std::string input_place(const RanksCall& call) {
+  return "rank " + std::to_string(call.rank) + " passes byte " + std::to_string(call.record.input.offset) +
+         " of window " + std::to_string(call.record.input.region);
+}
+
 std::string difference(const RanksCall& ours, const RanksCall& theirs) {
   if (describe(ours.record) != describe(theirs.record)) return "";
+  if (ours.record.by_copy_engines != 0 && theirs.record.by_copy_engines != 0)
+    return ", and " + input_place(ours) + ", and " + input_place(theirs) +
+           ": for copy engines (algorithm copy_engines, or CTAPolicy of NCCL), all ranks must pass buffers at the same "
+           "place of the same window, or all in place; or do not request them";
   const std::string requested = differing_requests(ours, theirs);
   if (!requested.empty()) return requested;
   if (ours.record.advised != 0 || theirs.record.advised != 0)

@@ -22,8 +22,9 @@ struct CallKey {
   std::uint64_t shape = 0;           // See own_shape_of().
   std::uint32_t agreement_hash = 0;  // See CommunicatorOptions.
   bool in_place = false;
-  bool in_windows = false;   // On devices: both buffers lie in windows.
-  bool by_switches = false;  // On devices: in_windows, and switches access all windows.
+  bool in_windows = false;       // On devices: both buffers lie in windows.
+  bool by_switches = false;      // On devices: in_windows, and switches access all windows.
+  bool by_copy_engines = false;  // On devices: copy engines run the call.
   bool operator==(const CallKey&) const = default;
 };
 
