@@ -10,6 +10,8 @@ tutti_tests(ptx_runtime_kernels_tests runtime_kernels_test.cc runtime_races_test
             LINKS tutti_ptx_runtime_kernels bootstrap_processes
             LABELS ptx)
 tutti_test(launch_attributes_test.cc LINKS tutti_device CUDA::cudart_static bootstrap_processes LABELS ptx)
+tutti_test(copy_engines_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx)
+tutti_test(copy_engine_failures_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx)
 # The stand-in for NVML reports NVSwitches, which staging rings need.
 tutti_test(switches_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx nvls)
 tutti_test(switched_windows_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx nvls)

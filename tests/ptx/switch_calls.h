@@ -1,4 +1,4 @@
-// Calls for switches between devices of the stand-in, with their inputs and results.
+// Calls for switches and copy engines of devices of the stand-in, with their inputs and results.
 #pragma once
 
 #include <cstring>
@@ -41,6 +41,8 @@ inline void put(DataType type, std::byte* at, double value) {
 // Element i of the output of a rank.
 inline double result(const SwitchCall& shape, const Problem& problem, Rank rank, std::uint64_t i) {
   if (shape.collective == Collective::all_gather) return term(static_cast<Rank>(i / shape.count), i % shape.count);
+  if (shape.collective == Collective::all_to_all)
+    return term(static_cast<Rank>(i / shape.count), rank * shape.count + i % shape.count);
   if (shape.collective == Collective::broadcast) return term(problem.root, i);
   const std::uint64_t first = shape.collective == Collective::reduce_scatter ? rank * shape.count : 0;
   double sum = 0;

@@ -27,15 +27,16 @@ struct Member {
 
 using MemberWork = std::function<std::string(const Member& member)>;
 
-// Runs `work` in a child with a device and a thread per rank. Returns "right" or the first error, and a warning that
-// switches are not used.
-inline std::string run_ranks(Rank ranks, const char* multicast, const MemberWork& work) {
+// Runs `work` in a child with a device and a thread per rank, of a communicator that requests `algorithm`. Returns
+// "right" or the first error, and a warning that switches are not used.
+inline std::string run_ranks(Rank ranks, const char* multicast, const MemberWork& work, const char* algorithm = "") {
   Processes processes;
   processes.start([&]() -> std::string {
     ::setenv("TUTTI_PTX_DEVICES", std::to_string(ranks).c_str(), 1);
     ::setenv("TUTTI_PTX_MULTICAST", multicast, 1);
     testing::internal::CaptureStderr();
     CommunicatorOptions options;
+    options.algorithm = algorithm;
     options.update_agreement_hash();
     auto members = std::move(Communicator::create_all(ranks, options)).value();
     std::vector<std::string> results(ranks);

@@ -16,9 +16,15 @@ inline constexpr std::size_t kOutputAt = kWindowBytes / 2;  // For calls that ar
 class WindowMemory {
  public:
   explicit WindowMemory(const Member& member, std::size_t begin = 0, std::size_t bytes = kWindowBytes)
-      : own_(member.own), bytes_(bytes), allocation_(own_.rig().device().allocate_shared(begin + bytes).value()) {
+      : WindowMemory(member, member.own.backend(0), begin, bytes) {}
+  // In another communicator of the same ranks.
+  WindowMemory(const Member& member, DeviceBackend& backend, std::size_t begin = 0, std::size_t bytes = kWindowBytes)
+      : own_(member.own),
+        backend_(backend),
+        bytes_(bytes),
+        allocation_(own_.rig().device().allocate_shared(begin + bytes).value()) {
     memory_ = allocation_ + begin;
-    window_ = own_.backend(0).register_window({memory_, bytes, WindowGuarantee::symmetric}).value();
+    window_ = backend_.register_window({memory_, bytes, WindowGuarantee::symmetric}).value();
   }
   ~WindowMemory() { own_.rig().device().free(allocation_); }
   WindowMemory(const WindowMemory&) = delete;
@@ -27,7 +33,7 @@ class WindowMemory {
   std::byte* at(std::size_t byte) const { return memory_ + byte; }
   std::size_t bytes() const { return bytes_; }
   std::string withdraw() {
-    const Status status = own_.backend(0).deregister_window(window_);
+    const Status status = backend_.deregister_window(window_);
     return status.ok() && window_ != 0 ? "right" : "no window: " + status.message();
   }
   void write(const std::vector<std::byte>& bytes, std::size_t byte) const {
@@ -42,6 +48,7 @@ class WindowMemory {
 
  private:
   DeviceRanks& own_;
+  DeviceBackend& backend_;
   const std::size_t bytes_;
   std::byte* const allocation_;
   std::byte* memory_ = nullptr;
