@@ -110,7 +110,8 @@ std::string protocol_of_nccl(const std::string& value, std::vector<std::string>&
 std::vector<std::string> notes_on_nccl_variables(const Environment& environment, std::span<const Variable> known) {
   constexpr std::string_view kSubsystems = "NCCL_DEBUG_SUBSYS";
   // By libnccl.so.2.
-  constexpr std::string_view kReadElsewhere[] = {"NCCL_COMM_BLOCKING", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS"};
+  constexpr std::string_view kReadElsewhere[] = {"NCCL_COMM_BLOCKING", "NCCL_MIN_CTAS", "NCCL_MAX_CTAS",
+                                                 "NCCL_CTA_POLICY"};
   constexpr std::string_view kNets[] = {"socket", "ib", "ucx"};  // Values of NCCL_NET that it reads.
   const auto contains = [](std::span<const std::string_view> all, std::string_view one) {
     return std::find(all.begin(), all.end(), one) != all.end();

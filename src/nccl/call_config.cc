@@ -6,6 +6,7 @@
 #include <string>
 
 #include "src/nccl/config_field.h"
+#include "src/nccl/environment.h"
 #include "src/nccl/values.h"
 #include "tutti/nccl.h"
 
@@ -115,6 +116,13 @@ Outcome select_algorithm(const ncclCollConfig_t& config, Kind kind, CallOptions&
                        ", or set config.forceAlgSelection to 0");
 }
 
+// As in NCCL, the environment overrides the policy, and no policy applies where an algorithm is selected.
+void choose_policy(const ncclCollConfig_t& config, Kind kind, CallOptions& options) {
+  const bool zero = config.CTAPolicy != kUndefined && (config.CTAPolicy & kZeroCtas) != 0;
+  if (!zero || !options.algorithm.empty() || cta_policy_of_environment() || algorithm_is_set()) return;
+  if (kind == Kind::all_gather || kind == Kind::all_to_all) options.algorithm = kZeroCtaAlgorithm;
+}
+
 Outcome find_handle(Call& call, tutti_comm base, const CallOptions& options) {
   Outcome found = call.communicator->handle_with(base, options, call.handle);
   if (found.failed()) found.why = "config: " + found.why;
@@ -142,6 +150,7 @@ Outcome configure(Call& call, const ncclCollConfig_t& given) {
   CallOptions options;
   TUTTI_NCCL_CHECK(read_extensions(config.ext, options));
   TUTTI_NCCL_CHECK(select_algorithm(config, call.kind, options));
+  choose_policy(config, call.kind, options);
   TUTTI_NCCL_CHECK(bound_channels(config, call.communicator->settings.tuning, options));
   const tutti_comm base = options.has_compression() ? call.communicator->comm() : handle_for(call);
   TUTTI_NCCL_CHECK(find_handle(call, base, options));

@@ -117,6 +117,8 @@ Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;
+  const bool zero = (cta_policy_of_environment().value_or(known.CTAPolicy) & kZeroCtas) != 0;
+  if (zero && !algorithm_is_set()) settings.tuning.algorithm = kZeroCtaAlgorithm;
   choose_traffic_class(known.trafficClass, settings);
   TUTTI_NCCL_CHECK(choose_net(known.version >= kNetsSince ? known.netName : nullptr, settings));
   return read_compression_rule(settings.name, settings.compression);

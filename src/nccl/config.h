@@ -18,7 +18,7 @@ struct Settings {
   Mode mode = Mode::blocking;
   std::string name;
   CompressionRule compression;
-  // Bounds on channels (minCTAs and maxCTAs), and the transport (netName), a literal.
+  // Bounds on channels (minCTAs and maxCTAs), and literals: the transport (netName), and copy engines (CTAPolicy).
   tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
   std::uint32_t traffic_class = 0;  // 0: that of the environment.
   std::string memory = "host";      // Memory of the buffers, as in options.memory of tutti.h; see memory.h.
@@ -36,6 +36,10 @@ struct CallOptions {
   bool operator==(const CallOptions&) const = default;
   bool has_compression() const { return !compression.empty() || max_relative_error > 0; }
 };
+
+// The bit of CTAPolicy that requests calls without thread blocks where possible, and its algorithm.
+inline constexpr int kZeroCtas = 2;
+inline constexpr const char* kZeroCtaAlgorithm = "copy_engines";
 
 // Converts `config`; null: defaults. Unknown fields of later versions are ignored. Most fields about GPUs and
 // networks are checked, but have no effect.

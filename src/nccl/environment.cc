@@ -1,5 +1,7 @@
 #include "src/nccl/environment.h"
 
+#include <strings.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <mutex>
@@ -64,5 +66,18 @@ std::optional<int> ctas_of_environment(const char* name) {
   if (!read_number(value, ctas) || ctas < 1) return ignored(name, value, "a whole number, 1 or more");
   return ctas;
 }
+
+std::optional<int> cta_policy_of_environment() {
+  constexpr const char* kNames[] = {"DEFAULT", "EFFICIENCY", "ZERO"};
+  const std::string value = variable("NCCL_CTA_POLICY");
+  if (value.empty()) return std::nullopt;
+  for (int policy = 0; policy < 3; ++policy)
+    if (::strcasecmp(value.c_str(), kNames[policy]) == 0) return policy;
+  int bits = 0;
+  if (read_number(value, bits) && bits >= 0 && bits <= 3) return bits;
+  return ignored("NCCL_CTA_POLICY", value, "0 to 3, DEFAULT, EFFICIENCY or ZERO");
+}
+
+bool algorithm_is_set() { return !variable("TUTTI_ALGORITHM").empty() || !variable("NCCL_ALGO").empty(); }
 
 }  // namespace tutti::nccl

@@ -1,4 +1,4 @@
-// Numbers of thread blocks of the launches that calls of libnccl.so.2 make, under minCTAs and maxCTAs.
+// Numbers of thread blocks of the launches that calls of libnccl.so.2 make, under minCTAs, maxCTAs and CTAPolicy.
 #include <unistd.h>
 
 #include <algorithm>
@@ -70,6 +70,35 @@ std::string blocks_of_calls(const NcclMember& member, const std::string& path, s
   return std::to_string(blocks.min) + " to " + std::to_string(blocks.max);
 }
 
+// The same for all launches so far, the last of which are an all-gather and an all-to-all between windows.
+std::string blocks_between_windows(const NcclMember& member, const std::string& path, std::size_t count) {
+  void* memory = nullptr;
+  TUTTI_RETURN_PROBLEM(ncclMemAlloc(&memory, 3 * 4 * count));
+  ncclWindow_t window = nullptr;
+  TUTTI_RETURN_PROBLEM(ncclCommWindowRegister(member.comm, memory, 3 * 4 * count, &window, NCCL_WIN_COLL_SYMMETRIC));
+  TUTTI_RETURN_PROBLEM(cudaMemset(memory, member.rank + 1, 4 * count));
+  TUTTI_RETURN_PROBLEM(cudaDeviceSynchronize());
+  auto* input = static_cast<std::int32_t*>(memory);
+  std::int32_t* const output = input + count;
+  std::vector<std::int32_t> gathered(2 * count), exchanged(count);
+  TUTTI_RETURN_PROBLEM(ncclAllGather(input, output, count, ncclInt32, member.comm, member.stream));
+  TUTTI_RETURN_PROBLEM(cudaMemcpyAsync(gathered.data(), output, 2 * 4 * count, cudaMemcpyDeviceToHost, member.stream));
+  TUTTI_RETURN_PROBLEM(ncclAlltoAll(input, output, count / 2, ncclInt32, member.comm, member.stream));
+  TUTTI_RETURN_PROBLEM(cudaMemcpyAsync(exchanged.data(), output, 4 * count, cudaMemcpyDeviceToHost, member.stream));
+  TUTTI_RETURN_PROBLEM(cudaStreamSynchronize(member.stream));
+  member.meet.arrive_and_wait();
+  const auto is_right = [](const std::vector<std::int32_t>& blocks) {
+    const auto half = static_cast<std::ptrdiff_t>(blocks.size() / 2);
+    return std::count(blocks.begin(), blocks.begin() + half, 0x01010101) == half &&
+           std::count(blocks.begin() + half, blocks.end(), 0x02020202) == half;
+  };
+  const Blocks blocks = read_blocks(path, std::to_string(member.rank), 0);
+  TUTTI_RETURN_PROBLEM(ncclCommWindowDeregister(member.comm, window));
+  TUTTI_RETURN_PROBLEM(ncclMemFree(memory));
+  return is_right(gathered) && is_right(exchanged) ? std::to_string(blocks.min) + " to " + std::to_string(blocks.max)
+                                                   : "wrong";
+}
+
 constexpr std::size_t kSmall = 256, kLarge = 256 << 10;  // Elements of 4 bytes.
 
 ncclConfig_t config_with(int ncclConfig_t::*member, int value) {
@@ -78,11 +107,14 @@ ncclConfig_t config_with(int ncclConfig_t::*member, int value) {
   return config;
 }
 
-Blocks blocks_with(const ncclConfig_t& config, std::size_t count, Settings settings = {}) {
+using CountBlocks = std::string (*)(const NcclMember&, const std::string& path, std::size_t count);
+
+Blocks blocks_with(const ncclConfig_t& config, std::size_t count, Settings settings = {},
+                   CountBlocks count_blocks = blocks_of_calls) {
   const std::string path = testing::TempDir() + "ptx_counts_" + std::to_string(::getpid());
   settings.emplace_back("TUTTI_PTX_COUNTS", path);
   const std::string report =
-      run_nccl_ranks(settings, config, [&](const NcclMember& member) { return blocks_of_calls(member, path, count); });
+      run_nccl_ranks(settings, config, [&](const NcclMember& member) { return count_blocks(member, path, count); });
   std::remove(path.c_str());
   Blocks blocks;
   EXPECT_EQ(std::sscanf(report.c_str(), "%d to %d", &blocks.min, &blocks.max), 2) << report;
@@ -101,6 +133,20 @@ TEST(ThreadBlocks, AreAtLeastMinCtas) {
   EXPECT_LT(blocks_with(kDefaults, kSmall).min, 3);
   EXPECT_GE(blocks_with(config_with(&ncclConfig_t::minCTAs, 3), kSmall).min, 3);
   EXPECT_GE(blocks_with(kDefaults, kSmall, {{"NCCL_MIN_CTAS", "3"}}).min, 3);
+}
+
+// With policy zero, one thread block awaits the peers, and copy engines move the data.
+TEST(ThreadBlocks, AreOneBetweenWindows_WithPolicyZero) {
+  const auto max_with = [](int policy, Settings settings = {}) {
+    return blocks_with(config_with(&ncclConfig_t::CTAPolicy, policy), kLarge, settings, blocks_between_windows).max;
+  };
+  EXPECT_GT(max_with(NCCL_CTA_POLICY_EFFICIENCY), 1);
+  EXPECT_EQ(max_with(NCCL_CTA_POLICY_ZERO), 1);
+  EXPECT_EQ(max_with(NCCL_CTA_POLICY_ZERO | NCCL_CTA_POLICY_EFFICIENCY), 1);
+  EXPECT_EQ(max_with(NCCL_CTA_POLICY_DEFAULT, {{"NCCL_CTA_POLICY", "2"}}), 1);
+  EXPECT_EQ(max_with(NCCL_CTA_POLICY_DEFAULT, {{"NCCL_CTA_POLICY", "zero"}}), 1);
+  EXPECT_GT(max_with(NCCL_CTA_POLICY_ZERO, {{"NCCL_CTA_POLICY", "DEFAULT"}}), 1);
+  EXPECT_GT(max_with(NCCL_CTA_POLICY_ZERO, {{"NCCL_ALGO", "ring"}}), 1);
 }
 
 }  // namespace
