@@ -131,6 +131,31 @@ TEST(LastChoice, MayBeQueriedByAnyThread) {
   });
 }
 
+// Copy engines are for GPUs. A request for them changes nothing in host memory.
+TEST(Algorithms, MayRequestCopyEngines) {
+  const char* names = nullptr;
+  TUTTI_EXPECT_OK(tutti_algorithms("all_gather", &names));
+  EXPECT_NE(std::string(names).find(", copy_engines"), std::string::npos) << names;
+  TUTTI_EXPECT_OK(tutti_algorithms("all_reduce", &names));
+  EXPECT_EQ(std::string(names).find("copy_engines"), std::string::npos) << names;
+  const Ranks ranks(2);
+  ranks.run([](int rank, tutti_comm comm) {
+    tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+    tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+    tuning.algorithm = "copy_engines";
+    options.tuning = &tuning;
+    tutti_comm view = nullptr;
+    TUTTI_EXPECT_OK(tutti_comm_with_options(comm, &options, &view));
+    const Vector send(100, rank);
+    Vector recv(200);
+    TUTTI_EXPECT_OK(tutti_all_gather(send.data(), recv.data(), 100, tutti_int32, view, nullptr));
+    EXPECT_EQ(recv[100], 1);
+    const char *algorithm = "", *protocol = "";
+    TUTTI_EXPECT_OK(tutti_comm_last_choice(comm, &algorithm, &protocol));
+    EXPECT_STRNE(algorithm, "copy_engines");
+  });
+}
+
 TEST(Algorithms, AreListedByCollective) {
   const char* names = nullptr;
   TUTTI_EXPECT_OK(tutti_algorithms("reduce", &names));

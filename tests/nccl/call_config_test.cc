@@ -159,6 +159,28 @@ TEST(CallConfig, RefusesUnknownAlgorithm_UnlessItIsNotForced) {
   EXPECT_TRUE(sums_exactly(ranks, &config));
 }
 
+// Ranks with different policies request different algorithms.
+TEST(CallConfig, RequestsCopyEngines_ByPolicyZero) {
+  const NcclRanks ranks(kMembers);
+  ncclCollConfig_t config = call_config();
+  config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+  ranks.run([&](int rank, ncclComm_t comm) {
+    const std::vector<int> send = values_of<int>(rank, 1);
+    std::vector<int> all(kMembers);
+    NCCL_EXPECT_OK(ncclAllGatherConfig(send.data(), all.data(), 1, ncclInt32, comm, stream_of(rank), &config));
+    finish(rank);
+    for (int peer = 0; peer < kMembers; ++peer) EXPECT_EQ(all[peer], values_of<int>(peer, 1)[0]);
+  });
+  int values[2] = {}, results[2][2] = {};
+  const NcclRanks different(2, non_blocking_config());
+  for (int rank = 0; rank < 2; ++rank) {
+    config.CTAPolicy = rank == 0 ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_EFFICIENCY;
+    (void)ncclAllGatherConfig(&values[rank], results[rank], 1, ncclInt32, different[rank], stream_of(rank), &config);
+  }
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(different[rank]), ncclInvalidUsage);
+  expect_error_text("requests algorithm copy_engines and rank 1 requests none");
+}
+
 void expect_refused(ncclComm_t comm, const ncclCollConfig_t& config, const char* words) {
   EXPECT_EQ(sum_alone(comm, config), ncclInvalidArgument);
   expect_error_text(words);

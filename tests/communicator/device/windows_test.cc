@@ -81,6 +81,26 @@ std::string gather_in_place(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   return shown.withdraw().message();
 }
 
+// Ranks that share a GPU request copy engines, in windows that these could read.
+std::string request_copy_engines(DeviceRig& rig, DeviceRanks& own, Rank rank) {
+  constexpr std::uint64_t kBlock = kCount / 3;
+  Shown shown(rig, own, rig.device().allocate_shared(kBytes).value());
+  shown.write(0, static_cast<std::int32_t>(rank));
+  DeviceCall call =
+      own.call(0, call_of(Collective::all_gather, DataType::int32, kBlock, shown.at(0), shown.at(kCount)));
+  call.options.algorithm = kCopyEngines;
+  call.options.update_agreement_hash();
+  auto* items = own.take<std::int32_t>(kCount, -1);
+  if (Status status = enqueue({&call, 1}); !status.ok()) return status.message();
+  (void)rig.device().copy(reinterpret_cast<std::byte*>(items), shown.at(kCount), kCount * sizeof *items, own.stream(0));
+  own.synchronize();
+  for (std::uint64_t i = 0; i < 3 * kBlock; ++i) {
+    if (items[i] != static_cast<std::int32_t>(i / kBlock)) return "element " + std::to_string(i);
+  }
+  if (!ran_mapped(own)) return "not mapped";
+  return shown.withdraw().message();
+}
+
 // All-to-all in place and out of place. In place, the algorithm reads a copy of the input, which no peer can access.
 std::string exchange(DeviceRig& rig, DeviceRanks& own, Rank rank) {
   constexpr std::uint64_t kBlock = kCount / 3;
@@ -235,6 +255,7 @@ TEST_P(WindowsOfProcesses, AreOpenedThroughFiles) {
 TEST_P(WindowsOfProcesses, ServeOnlyCallsWithinThem) { expect_right(call_with_and_without); }
 TEST_P(WindowsOfProcesses, MayBeginAtDifferentPlaces) { expect_right(gather_in_place); }
 TEST_P(WindowsOfProcesses, ServeAllToAll_InPlaceAndOutOfPlace) { expect_right(exchange); }
+TEST_P(WindowsOfProcesses, ServeKernels_WhereRanksOfAGpuRequestCopyEngines) { expect_right(request_copy_engines); }
 TEST_P(WindowsOfProcesses, AreUsedAtPlaceOfCall) { expect_right(sum_at_another_place); }
 TEST_P(WindowsOfProcesses, NameRankThatBreaksPromise) { expect_right(break_the_promise); }
 TEST_P(WindowsOfProcesses, NameMissingRank) {
