@@ -202,8 +202,9 @@ constexpr std::array kEntries = {
         [](Config& config, const std::string& text) { return parse_gpudirect(text, config.gpudirect); }},
     ConfigEntry{
         {"TUTTI_ALGORITHM", "NCCL_ALGO", "", "algorithms and autotuning",
-         "algorithm of all collectives that have one of this name, such as ring; NCCL_ALGO forces one only if it "
-         "names one (tree is double_binary_tree, NVLS switch_staged or, in large buffers in windows, switch_mapped)"},
+         "algorithm of all collectives that have one of this name, such as ring or copy_engines; NCCL_ALGO forces one "
+         "only if it names one (tree is double_binary_tree, NVLS switch_staged or, in large buffers in windows, "
+         "switch_mapped)"},
         "a name",
         [](Config& config, const std::string& text) { return parse(text, config.algorithm); },
         algorithm_of_nccl},
