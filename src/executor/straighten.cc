@@ -81,6 +81,7 @@ class Straightener {
   bool add_units(const Instruction& step, StraightStep& made) {
     const Operand* ends = program_.operands + step.first;
     const std::uint32_t units = ends[0].count;
+    if (units > UINT16_MAX) return false;
     made.inputs = made.outputs = static_cast<std::uint16_t>(units);
     made.copies = true;
     std::optional<std::uint64_t> length;
