@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "src/base/pages.h"
 #include "src/communicator/peers/rank_device_memory.h"
@@ -20,8 +21,10 @@ constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
 constexpr std::size_t kPartnerBytes = 192 * 1024 * kKiB;
 constexpr std::size_t kRailBytes = 96 * 1024 * kKiB;
 // Lanes along a rail are used at the same time, so that few bytes each suffice.
-constexpr std::uint32_t kMaxRailChannels = 16, kMinRailChannels = 8;
-constexpr std::size_t kMaxRailSlotBytes = 32 * kKiB;
+constexpr std::uint32_t kMaxRailChannels = 16;
+// Sizes of slots along a rail, and the number of channels below which the next size is used instead.
+constexpr std::array kRailChoices = {std::pair(32 * kKiB, 6U), std::pair(16 * kKiB, 4U), std::pair(8 * kKiB, 4U),
+                                     std::pair(4 * kKiB, 1U)};
 constexpr std::size_t kSmallProtocols = 2;
 
 // Sizes of slots, and the number of channels below which the next size is used instead.
@@ -82,15 +85,17 @@ void choose_lanes_on_host(const LaneRoom& room, LaneLimit limit, LaneBudget& bud
   (void)std::ranges::any_of(kChoices, fits);
 }
 
-// Chooses the largest slots with enough channels, or those to all ranks.
+// Chooses the largest slots with enough channels, or those to all ranks. Plans along a rail send to partners, too,
+// whose lanes must suffice.
 void choose_lanes_on_rail(const LaneRoom& room, LaneBudget& budget) {
-  for (const SlotChoice& choice : kChoices) {
-    const std::size_t bytes = std::max<std::size_t>(choice.slots.simple, budget.remote_slot_bytes);
-    if (bytes > std::max<std::size_t>(kMaxRailSlotBytes, budget.remote_slot_bytes)) continue;
-    budget.rail_slot_bytes = static_cast<std::uint32_t>(bytes);
-    budget.fewer_peers.rail = std::min(budget.channels, kMaxRailChannels);
+  const std::uint32_t max_channels = std::min(budget.fewer_peers.partners, kMaxRailChannels);
+  for (const auto& [slot_bytes, min_channels] : kRailChoices) {
+    const std::size_t bytes = std::max<std::size_t>(slot_bytes, budget.remote_slot_bytes);
+    if (bytes > budget.slots.simple) continue;
+    budget.fewer_peers.rail_slot_bytes = static_cast<std::uint32_t>(bytes);
+    budget.fewer_peers.rail = max_channels;
     while (budget.fewer_peers.rail > budget.remote_channels && !room.holds_rail(budget)) --budget.fewer_peers.rail;
-    if (budget.fewer_peers.rail >= kMinRailChannels) return;
+    if (budget.fewer_peers.rail >= std::min(min_channels, max_channels)) return;
   }
 }
 
@@ -102,7 +107,8 @@ void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
     while (budget.remote_channels > 1 && !room.holds_remote(budget)) --budget.remote_channels;
     if (budget.remote_channels >= choice.min_channels && room.holds_remote(budget)) break;
   }
-  budget.rail_slot_bytes = budget.remote_slot_bytes;
+  budget.fewer_peers.rail_slot_bytes = budget.remote_slot_bytes;
+  budget.fewer_peers.partner_slot_bytes = static_cast<std::uint32_t>(budget.slots.simple);
   if (room.peers.partners == 0) return;
   budget.fewer_peers.partners = budget.channels;
   while (budget.fewer_peers.partners > budget.remote_channels && !room.holds_partners(budget))
