@@ -151,6 +151,15 @@ TEST(ChooseForGpus, ForwardsBlocksWithinHosts) {
   query.compression = CompressionFormat::none;
   query.on_rails = {};
   EXPECT_EQ(chosen(query), "direct") << "there are few channels between all ranks";
+  query = all_to_all(8 << 10, 64, 8);
+  query.remote_channels.rail_slot_bytes = 16 << 10;
+  EXPECT_EQ(chosen(query), "hierarchical");
+  query.remote_channels.rail_slot_bytes = 8 << 10;
+  EXPECT_EQ(chosen(query), "direct") << "a message has a part of 64 blocks";
+  query = all_to_all(8 << 10, 2, 72);
+  query.on_rails[0].second = RemotePeers::partners;
+  query.remote_channels.partner_slot_bytes = 16 << 10;
+  EXPECT_EQ(chosen(query), "direct") << "a message has a part of 72 blocks";
   query = all_to_all(8 << 10, 8, 8);
   query.problem.groups[0] = {16, 4, 4, 8, 8, 8, 8, 8};
   EXPECT_EQ(chosen(query), "direct") << "hosts differ";
