@@ -178,7 +178,7 @@ TEST(CallConfig, RequestsCopyEngines_ByPolicyZero) {
     (void)ncclAllGatherConfig(&values[rank], results[rank], 1, ncclInt32, different[rank], stream_of(rank), &config);
   }
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(different[rank]), ncclInvalidUsage);
-  expect_error_text("requests algorithm copy_engines and rank 1 requests none");
+  expect_error_text("copy_engines");  // Either rank may find the difference.
 }
 
 void expect_refused(ncclComm_t comm, const ncclCollConfig_t& config, const char* words) {
