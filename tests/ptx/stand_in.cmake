@@ -68,5 +68,5 @@ include(existing_tests.cmake)
 # A sample of the mutants, in one fast test. It finds less than all tests of mutate.sh do.
 tutti_add_test(NAME ptx.mutants_of_all_reduce LABELS ptx
                COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mutate.sh --build ${PROJECT_BINARY_DIR} -j 2 --tests two_shot --seeds 1
-                       --every 3 --min-found 50)
+                       --every 2 --min-found 50)
 tutti_test_properties(ptx.mutants_of_all_reduce PROPERTIES PROCESSORS 2)
