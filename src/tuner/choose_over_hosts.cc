@@ -33,11 +33,6 @@ constexpr std::uint64_t kMaxRailBytes = 4096 * kKiB;
 constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;
 constexpr std::uint64_t kMaxTreeBytesOfHosts = 256 * kKiB;
 constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer messages in sequence.
-// All-to-all by ranks that forward the blocks of their hosts: minimum ranks of a host, and of all hosts, which depends
-// on the size of a host.
-constexpr Rank kMinForwardingRanks = 4, kMinForwardedRanks = 32, kMinForwardedRanksOfSmallHosts = 40;
-// Minimum part of a block in a slot, as messages have blocks of all hosts, or of all ranks of a host.
-constexpr std::uint64_t kMinForwardedPart = 256;
 constexpr std::uint64_t kCompressedFlatBytes = 4 * kKiB;
 
 bool supports(const Query& query, std::string_view name) {
@@ -105,19 +100,6 @@ std::string_view from_or_to_root(const Query& query) {
   return small ? "binary_tree" : "hierarchical";
 }
 
-std::string_view all_to_all(const Query& query) {
-  const Rank size = query.problem.groups[0][0];
-  const Rank needed = size < kFewRanks ? kMinForwardedRanksOfSmallHosts : kMinForwardedRanks;
-  const bool few = query.problem.ranks < needed || size < kMinForwardingRanks;
-  const RemotePeers peers = remote_peers(query, "hierarchical");
-  if (few || peers == RemotePeers::all || !supports(query, "hierarchical")) return "direct";
-  const RemoteChannels& lanes = query.remote_channels;
-  const std::uint32_t slot_bytes = peers == RemotePeers::rail ? lanes.rail_slot_bytes : lanes.partner_slot_bytes;
-  const std::uint64_t blocks = std::max<std::uint64_t>(size, query.problem.groups[0].size());
-  const bool fits = blocks * kMinForwardedPart <= slot_bytes && query.compression == CompressionFormat::none;
-  return fits ? "hierarchical" : "direct";
-}
-
 }  // namespace
 
 std::string_view choose_over_hosts(const Query& query) {
@@ -135,7 +117,6 @@ std::string_view choose_over_hosts(const Query& query) {
     case Collective::reduce:
       if (flat) return "";
       return compressed ? once_between_hosts(query) : from_or_to_root(query);
-    case Collective::all_to_all: return grouped ? all_to_all(query) : "";
     default: return "";
   }
 }
