@@ -30,6 +30,16 @@ std::string run_all(const WindowMemory& window, const Member& member) {
   return "right";
 }
 
+// Returns what is wrong with the blocks gathered in `turns` turns, which follow each other; "" if nothing.
+std::string check_turns(const std::byte* results, std::uint32_t turns, Rank ranks) {
+  for (std::uint32_t turn = 0; turn < turns; ++turn) {
+    const std::vector<std::byte> wanted = blocks_of(ranks, turn);
+    if (!std::equal(wanted.begin(), wanted.end(), results + turn * ranks * kBlockBytes))
+      return "turn " + std::to_string(turn) + " is wrong";
+  }
+  return "";
+}
+
 TEST(CopyEngines, MoveBlocksToTheirPlaces) {
   for (const Rank ranks : {2U, 4U, 8U}) {
     const std::string report = run_members(ranks, [](const Member& member) -> std::string {
@@ -158,11 +168,8 @@ TEST(CopyEngines, RunInOrderWithKernels) {
     own.synchronize();
     (void)own.rig().synchronize(other);
     own.rig().destroy_stream(other);
-    for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
-      const std::vector<std::byte> wanted = blocks_of(ranks, turn);
-      if (!std::equal(wanted.begin(), wanted.end(), results + turn * ranks * kBlockBytes))
-        return "turn " + std::to_string(turn) + " is wrong";
-    }
+    const std::string found = check_turns(results, kTurns, ranks);
+    if (!found.empty()) return found;
     meet.arrive_and_wait();
     return window.withdraw();
   };
@@ -190,11 +197,8 @@ TEST(CopyEngines, RunInTheDefaultStream) {
       if (!status.ok()) return status.message();
     }
     (void)own.rig().synchronize(nullptr);
-    for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
-      const std::vector<std::byte> wanted = blocks_of(ranks, turn);
-      if (!std::equal(wanted.begin(), wanted.end(), results + turn * ranks * kBlockBytes))
-        return "turn " + std::to_string(turn) + " is wrong";
-    }
+    const std::string found = check_turns(results, kTurns, ranks);
+    if (!found.empty()) return found;
     meet.arrive_and_wait();
     return window.withdraw();
   };
