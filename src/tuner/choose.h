@@ -36,10 +36,9 @@ struct StagingRing {
 // only those of them that hierarchical all-reduces and rings of hosts use. Lanes to fewer peers have more channels.
 enum class RemotePeers : std::uint8_t { all, rail, partners };
 
-// Channels with lanes to such peers (0: there are none), and the sizes of their slots.
+// Channels with lanes to such peers. 0: there are none.
 struct RemoteChannels {
   std::uint32_t rail = 0, partners = 0;
-  std::uint32_t rail_slot_bytes = 64 * 1024, partner_slot_bytes = 64 * 1024;
 };
 
 struct Query {

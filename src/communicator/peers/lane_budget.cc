@@ -92,7 +92,7 @@ void choose_lanes_on_rail(const LaneRoom& room, LaneBudget& budget) {
   for (const auto& [slot_bytes, min_channels] : kRailChoices) {
     const std::size_t bytes = std::max<std::size_t>(slot_bytes, budget.remote_slot_bytes);
     if (bytes > budget.slots.simple) continue;
-    budget.fewer_peers.rail_slot_bytes = static_cast<std::uint32_t>(bytes);
+    budget.rail_slot_bytes = static_cast<std::uint32_t>(bytes);
     budget.fewer_peers.rail = max_channels;
     while (budget.fewer_peers.rail > budget.remote_channels && !room.holds_rail(budget)) --budget.fewer_peers.rail;
     if (budget.fewer_peers.rail >= std::min(min_channels, max_channels)) return;
@@ -107,8 +107,7 @@ void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
     while (budget.remote_channels > 1 && !room.holds_remote(budget)) --budget.remote_channels;
     if (budget.remote_channels >= choice.min_channels && room.holds_remote(budget)) break;
   }
-  budget.fewer_peers.rail_slot_bytes = budget.remote_slot_bytes;
-  budget.fewer_peers.partner_slot_bytes = static_cast<std::uint32_t>(budget.slots.simple);
+  budget.rail_slot_bytes = budget.remote_slot_bytes;
   if (room.peers.partners == 0) return;
   budget.fewer_peers.partners = budget.channels;
   while (budget.fewer_peers.partners > budget.remote_channels && !room.holds_partners(budget))

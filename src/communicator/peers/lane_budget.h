@@ -39,10 +39,10 @@ inline constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};  // 
 struct LaneBudget {
   // Within a host, and to partners (Rails). LL stores twice the bytes of its data.
   SlotSizes slots = {.simple = 64 * 1024, .ll = 8 * 1024};
-  std::uint32_t remote_slot_bytes = 64 * 1024;  // To other ranks of other hosts; at most those to fewer peers.
-  std::uint32_t channels = kMaxLaneChannels;    // Maximum channels with lanes within a host.
-  // Maximum channels between any two ranks of different hosts, and for plans with fewer peers there. Slots to partners
-  // are those within a host, and no shorter than those to others on the rail.
+  // To other ranks on the same rail, and to all others of other hosts. At most slots.simple and rail_slot_bytes.
+  std::uint32_t rail_slot_bytes = 64 * 1024, remote_slot_bytes = 64 * 1024;
+  std::uint32_t channels = kMaxLaneChannels;  // Maximum channels with lanes within a host.
+  // Maximum channels between any two ranks of different hosts, and for plans with fewer peers there.
   std::uint32_t remote_channels = kMaxLaneChannels;
   RemoteChannels fewer_peers = {};
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
@@ -55,7 +55,7 @@ struct LaneBudget {
   std::size_t lanes_bytes() const;
   SlotSizes slots_between_hosts(RemotePeers peers) const {
     if (peers == RemotePeers::partners) return slots;
-    return {.simple = peers == RemotePeers::rail ? fewer_peers.rail_slot_bytes : remote_slot_bytes, .ll = slots.ll};
+    return {.simple = peers == RemotePeers::rail ? rail_slot_bytes : remote_slot_bytes, .ll = slots.ll};
   }
   // Channels of plans with lanes between any ranks.
   std::uint32_t channels_to_all() const { return std::min(channels, remote_channels); }

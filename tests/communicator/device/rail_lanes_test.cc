@@ -129,7 +129,7 @@ TEST(LaneBudget, HasManyChannels_AlongRails) {
       return 2 * (budget.remote_bytes(peer) - budget.remote_bytes(RemotePeers::all));
     };
     EXPECT_GE(budget.fewer_peers.partners, budget.remote_channels) << hosts;
-    EXPECT_GE(budget.fewer_peers.rail_slot_bytes, budget.remote_slot_bytes) << hosts;
+    EXPECT_GE(budget.rail_slot_bytes, budget.remote_slot_bytes) << hosts;
     EXPECT_LE(rails.partners() * more(RemotePeers::partners), std::size_t{192} << 20) << hosts;
     EXPECT_LE(rails.others() * more(RemotePeers::rail), std::size_t{96} << 20) << hosts;
   }
@@ -145,8 +145,8 @@ TEST(LaneBudget, HasNoMoreChannelsAlongARailThanToPartners) {
       for (const LaneLimit limit : {LaneLimit::large, LaneLimit::small, LaneLimit::in_host_memory}) {
         const LaneBudget budget = budget_for(peers, 4096, limit);
         EXPECT_GE(budget.fewer_peers.partners, budget.fewer_peers.rail) << hosts << " hosts of " << size;
-        EXPECT_GE(budget.fewer_peers.partner_slot_bytes, budget.fewer_peers.rail_slot_bytes);
-        EXPECT_GE(budget.fewer_peers.rail_slot_bytes, budget.remote_slot_bytes);
+        EXPECT_GE(budget.slots.simple, budget.rail_slot_bytes);
+        EXPECT_GE(budget.rail_slot_bytes, budget.remote_slot_bytes);
       }
     }
   }
