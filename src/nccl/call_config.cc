@@ -116,10 +116,14 @@ Outcome select_algorithm(const ncclCollConfig_t& config, Kind kind, CallOptions&
                        ", or set config.forceAlgSelection to 0");
 }
 
-// As in NCCL, the environment overrides the policy, and no policy applies where an algorithm is selected.
+// As in NCCL, the environment overrides the policy.
+int policy_of(const ncclCollConfig_t& config) {
+  return config.CTAPolicy == kUndefined || cta_policy_of_environment() ? 0 : config.CTAPolicy;
+}
+
+// As in NCCL, policy zero does not apply where an algorithm is selected.
 void choose_policy(const ncclCollConfig_t& config, Kind kind, CallOptions& options) {
-  const bool zero = config.CTAPolicy != kUndefined && (config.CTAPolicy & kZeroCtas) != 0;
-  if (!zero || !options.algorithm.empty() || cta_policy_of_environment() || algorithm_is_set()) return;
+  if ((policy_of(config) & kZeroCtas) == 0 || !options.algorithm.empty() || algorithm_is_set()) return;
   if (kind == Kind::all_gather || kind == Kind::all_to_all) options.algorithm = kZeroCtaAlgorithm;
 }
 
@@ -132,12 +136,18 @@ Outcome find_handle(Call& call, tutti_comm base, const CallOptions& options) {
 // A maximum below the communicator's minimum replaces that.
 Outcome bound_channels(const ncclCollConfig_t& config, const tutti_tuning_options& all, CallOptions& options) {
   if (config.minCTAs != kUndefined) options.min_channels = static_cast<std::uint32_t>(config.minCTAs);
-  if (config.maxCTAs == kUndefined) return {};
+  if (config.maxCTAs == kUndefined) {
+    const std::uint32_t min = options.min_channels == 0 ? all.min_channels : options.min_channels;
+    const std::uint32_t few = std::max<std::uint32_t>(min, kMaxFewCtas);
+    if (policy_of(config) == kFewCtas && (all.max_channels == 0 || all.max_channels > few)) options.max_channels = few;
+    return {};
+  }
   options.max_channels = static_cast<std::uint32_t>(config.maxCTAs);
   if (options.min_channels == 0) options.min_channels = std::min(all.min_channels, options.max_channels);
   if (all.max_channels == 0 || options.max_channels <= all.max_channels) return {};
   return invalid_argument("config.maxCTAs is " + std::to_string(config.maxCTAs) +
-                          ", more than maxCTAs of the communicator, " + std::to_string(all.max_channels));
+                          ", more than maxCTAs of the communicator or its CTAPolicy allow, " +
+                          std::to_string(all.max_channels));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <strings.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -113,12 +114,14 @@ Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   const ChannelBound max = channel_bound("NCCL_MAX_CTAS", {known.maxCTAs, "config.maxCTAs"});
   TUTTI_NCCL_CHECK(check_channels(min, max));
   if (min.value != kUndefined) settings.tuning.min_channels = static_cast<std::uint32_t>(min.value);
-  if (max.value != kUndefined) settings.tuning.max_channels = static_cast<std::uint32_t>(max.value);
+  const int policy = cta_policy_of_environment().value_or(known.CTAPolicy);
+  const int max_of_policy = policy == kFewCtas ? std::max(min.value, kMaxFewCtas) : kUndefined;
+  const int max_ctas = max.value == kUndefined ? max_of_policy : max.value;
+  if (max_ctas != kUndefined) settings.tuning.max_channels = static_cast<std::uint32_t>(max_ctas);
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;
-  const bool zero = (cta_policy_of_environment().value_or(known.CTAPolicy) & kZeroCtas) != 0;
-  if (zero && !algorithm_is_set()) settings.tuning.algorithm = kZeroCtaAlgorithm;
+  if ((policy & kZeroCtas) != 0 && !algorithm_is_set()) settings.tuning.algorithm = kZeroCtaAlgorithm;
   choose_traffic_class(known.trafficClass, settings);
   TUTTI_NCCL_CHECK(choose_net(known.version >= kNetsSince ? known.netName : nullptr, settings));
   return read_compression_rule(settings.name, settings.compression);

@@ -37,9 +37,11 @@ struct CallOptions {
   bool has_compression() const { return !compression.empty() || max_relative_error > 0; }
 };
 
-// The bit of CTAPolicy that requests calls without thread blocks where possible, and its algorithm.
-inline constexpr int kZeroCtas = 2;
+// Bits of CTAPolicy. kZeroCtas requests calls without thread blocks where possible, by this algorithm, and overrides
+// kFewCtas, which requests at most so many thread blocks. More are predicted to make no call on H100 5 % faster.
+inline constexpr int kFewCtas = 1, kZeroCtas = 2;
 inline constexpr const char* kZeroCtaAlgorithm = "copy_engines";
+inline constexpr int kMaxFewCtas = 24;
 
 // Converts `config`; null: defaults. Unknown fields of later versions are ignored. Most fields about GPUs and
 // networks are checked, but have no effect.

@@ -215,7 +215,8 @@ TEST(CallConfig, BoundsNumberOfChannels) {
   {
     const NcclRanks ranks(kMembers, narrow);
     config.maxCTAs = 5;
-    expect_refused(ranks[0], config, "config.maxCTAs is 5, more than maxCTAs of the communicator, 4");
+    expect_refused(ranks[0], config,
+                   "config.maxCTAs is 5, more than maxCTAs of the communicator or its CTAPolicy allow, 4");
     config.maxCTAs = NCCL_CONFIG_UNDEF_INT;
     config.minCTAs = 5;
     expect_refused(ranks[0], config, "min_channels is 5, more than max_channels, 4");
@@ -226,6 +227,19 @@ TEST(CallConfig, BoundsNumberOfChannels) {
   for (int rank = 0; rank < 2; ++rank) {
     config.maxCTAs = rank + 1;
     EXPECT_NE(sum_alone(ranks[rank], config, values[rank]), ncclInvalidArgument) << "1 is below minCTAs of all calls";
+  }
+  for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidUsage);
+  expect_error_text("or minCTAs and maxCTAs)");
+}
+
+// Policy efficiency is a bound on channels.
+TEST(CallConfig, BoundsNumberOfChannels_ByPolicyEfficiency) {
+  ncclCollConfig_t config = call_config();
+  float values[2] = {};
+  const NcclRanks ranks(2, non_blocking_config());
+  for (int rank = 0; rank < 2; ++rank) {
+    config.CTAPolicy = rank == 0 ? NCCL_CTA_POLICY_EFFICIENCY : NCCL_CTA_POLICY_DEFAULT;
+    EXPECT_NE(sum_alone(ranks[rank], config, values[rank]), ncclInvalidArgument);
   }
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidUsage);
   expect_error_text("or minCTAs and maxCTAs)");

@@ -135,6 +135,23 @@ TEST(ThreadBlocks, AreAtLeastMinCtas) {
   EXPECT_GE(blocks_with(kDefaults, kSmall, {{"NCCL_MIN_CTAS", "3"}}).min, 3);
 }
 
+// With policy efficiency, at most 24, unless minCTAs or maxCTAs is higher.
+TEST(ThreadBlocks, AreFewBetweenWindows_WithPolicyEfficiency) {
+  constexpr std::size_t kVeryLarge = 512 << 10;
+  const auto max_with = [](const ncclConfig_t& config, Settings settings = {}) {
+    return blocks_with(config, kVeryLarge, settings, blocks_between_windows).max;
+  };
+  EXPECT_GT(max_with(kDefaults), 24);
+  ncclConfig_t config = config_with(&ncclConfig_t::CTAPolicy, NCCL_CTA_POLICY_EFFICIENCY);
+  EXPECT_EQ(max_with(config), 24);
+  EXPECT_EQ(max_with(kDefaults, {{"NCCL_CTA_POLICY", "efficiency"}}), 24);
+  EXPECT_GT(max_with(config, {{"NCCL_CTA_POLICY", "default"}}), 24);
+  config.minCTAs = 28;
+  EXPECT_EQ(max_with(config), 28);
+  config.maxCTAs = 30;
+  EXPECT_EQ(max_with(config), 30);
+}
+
 // With policy zero, one thread block awaits the peers, and copy engines move the data.
 TEST(ThreadBlocks, AreOneBetweenWindows_WithPolicyZero) {
   const auto max_with = [](int policy, Settings settings = {}) {
