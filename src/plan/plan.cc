@@ -48,9 +48,9 @@ void rewrite(Plan& plan, Append append) {
 
 void expand_all_ranks(Plan& plan) {
   rewrite(plan, [&](const Operand& operand, bool, std::vector<Operand>& side) {
-    const bool all = operand.is_memory() && operand.peer == kAllRanks;
-    for (Rank rank = 0; rank < (all ? plan.problem.ranks : 1); ++rank)
-      side.push_back(at(all ? rank : operand.peer, operand));
+    if (!operand.is_of_several()) return side.push_back(at(operand.peer, operand));
+    const RankRange owners = owners_of(operand, plan.problem, plan.steps.self());
+    for (Rank rank = owners.first; rank < owners.end; ++rank) side.push_back(at(rank, operand));
   });
 }
 

@@ -20,8 +20,9 @@ Plan emit_plan(const Algorithm& algorithm, const Problem& problem, Rank self);
 // Returns the plans of all ranks, not fused.
 std::vector<Plan> emit_plans(const Algorithm& algorithm, const Problem& problem);
 
-// Replaces operands in memory of all ranks by one operand for each rank, in order of rank, for executors without
-// switches. Call it after verify(), which allows any order of additions in the original plan only.
+// Replaces operands in memory of all ranks, or of all ranks of a host, by one operand for each rank, in order of rank,
+// for executors without switches. Call it after verify(), which allows any order of additions in the original plan
+// only, and before mapped_plan(), after which the ranks of a host need not be consecutive.
 void expand_all_ranks(Plan& plan);
 
 // Renumbers the tags of lanes and flags: those from one rank to another get tags 0, 1, ... in the order of their tags,

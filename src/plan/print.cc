@@ -104,7 +104,9 @@ std::string edges(std::span<const Plan> plans) {
 
 std::string describe(const Operand& operand, Rank self) {
   if (operand.is_memory()) {
-    const std::string owner = operand.peer == kAllRanks ? " of all ranks" : " of rank " + text(operand.peer);
+    const std::string owner = operand.peer == kAllRanks    ? " of all ranks"
+                              : operand.peer == kAllOfHost ? " of all ranks of the host"
+                                                           : " of rank " + text(operand.peer);
     return name(operand.space) + range(operand) + (operand.peer == self ? "" : owner);
   }
   return name(operand.space) + (" " + text(operand.peer)) + (operand.tag == 0 ? "" : " tag " + text(operand.tag));

@@ -21,7 +21,7 @@ Operand moved(Operand operand, const Move& move) {
     TUTTI_ASSERT(operand.unit(operand.count - 1) / move.units == block);
     operand.first = move.order[block] * move.units + operand.first % move.units;
   }
-  if (operand.peer != kAllRanks) operand.peer = move.order[operand.peer];
+  if (!operand.is_of_several()) operand.peer = move.order[operand.peer];
   operand.reserved = 1;  // The peer is set explicitly.
   return operand;
 }

@@ -23,6 +23,17 @@ Step Steps::operator[](std::size_t index) const {
   return {{first, record.sources}, {first + record.sources, record.targets}, record.fold};
 }
 
+RankRange owners_of(const Operand& operand, const Problem& problem, Rank self) {
+  if (!operand.is_of_several()) return {operand.peer, operand.peer + 1};
+  if (operand.peer == kAllRanks || problem.groups.empty()) return {0, problem.ranks};
+  RankRange host;
+  for (const Rank size : problem.groups[0]) {
+    host = {host.end, host.end + size};
+    if (self < host.end) break;
+  }
+  return host;
+}
+
 void Steps::clear() {
   operands_.clear();
   records_.clear();

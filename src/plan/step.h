@@ -20,8 +20,9 @@ enum class Space : std::uint8_t {
   flag,  // A counter with one writer and one reader, without data: a source awaits the next signal, a target signals.
 };
 
-// Peer of a memory operand of all ranks; see all().
-inline constexpr Rank kAllRanks = ~Rank{0};
+// Peers of memory operands of all ranks, and of all ranks of the host of the rank that executes the step (groups[0] of
+// the problem); see all(). The ranks of a host are reached by the same switches.
+inline constexpr Rank kAllRanks = ~Rank{0}, kAllOfHost = kAllRanks - 1;
 
 // A range of units that starts at `first`: runs of `run` units, `stride` units apart, `count` units in all. Contiguous
 // ranges have run == count and stride == count.
@@ -29,7 +30,7 @@ struct Operand {
   Space space = Space::input;
   std::uint8_t reserved = 0;
   std::uint16_t tag = 0;  // Selects a lane or flag of the pair; 0 unless composed.
-  // Memory: its owner (self, a mapped peer, or kAllRanks). Lane, flag: the other end (may be self).
+  // Memory: its owner (self, a mapped peer, kAllRanks or kAllOfHost). Lane, flag: the other end (may be self).
   Rank peer = 0;
   std::uint32_t first = 0;  // Lane: only displayed. Flag: 0.
   std::uint32_t count = 0;  // Lane: units in the message, which both ends must agree on. Flag: 0.
@@ -38,6 +39,8 @@ struct Operand {
 
   bool operator==(const Operand&) const = default;
   TUTTI_HOST_DEVICE bool is_memory() const { return space <= Space::scratch; }
+  // True for memory of all ranks, or of all ranks of a host.
+  bool is_of_several() const { return is_memory() && peer >= kAllOfHost; }
   // Returns the i-th unit of the range, i < count.
   TUTTI_HOST_DEVICE std::uint32_t unit(std::uint32_t i) const {
     return run == 0 ? first : first + i / run * stride + i % run;
@@ -46,10 +49,11 @@ struct Operand {
 static_assert(sizeof(Operand) == 24);
 
 // Whether the result of a fold is a complete reduction, with the contribution of every rank. Averages divide such
-// results. In compiled plans only, by switches: from_all is the sum of memory of all ranks, to_all a copy to memory of
-// all ranks, and among_all a sum that is stored to all.
-enum class Fold : std::uint8_t { partial, complete, from_all, to_all, among_all };
-constexpr bool by_switches(Fold fold) { return fold >= Fold::from_all; }
+// results. In compiled plans only, by switches: from_all is the complete sum of memory of all ranks, partial_from_all
+// such a sum that is not complete, since the switches connect only the ranks of a host, to_all a copy to memory of all
+// ranks, and among_all a complete sum that is stored to all.
+enum class Fold : std::uint8_t { partial, complete, partial_from_all, from_all, to_all, among_all };
+constexpr bool by_switches(Fold fold) { return fold >= Fold::partial_from_all; }
 
 // With compression, a rank rounds its own stored copy exactly as peers receive it, so that all ranks end with the same
 // bits. In an all-reduce this applies to every complete sum, in an all-gather and a broadcast to data read only from
@@ -101,6 +105,14 @@ constexpr Operand at(Rank peer, Operand memory) {
 // the contributions of all ranks, once each, in an unspecified order. As a target, which is in outputs or scratch: a
 // store to all. Switches do both where they can. A step with such an operand has one source and one target with data.
 constexpr Operand all(Operand memory) { return at(kAllRanks, memory); }
+constexpr Operand all_of_host(Operand memory) { return at(kAllOfHost, memory); }
+
+// Ranks [first, end).
+struct RankRange {
+  Rank first = 0, end = 0;
+};
+// Ranks whose memory an operand of a rank's step is: one, all, or those of the rank's host.
+RankRange owners_of(const Operand& operand, const Problem& problem, Rank self);
 
 // The steps of one rank in one round, in the order of execution. Reuse between rounds avoids allocations.
 class Steps {

@@ -60,7 +60,7 @@ class Compiler {
       operands_ += step.sources.size() + step.targets.size();
       for (const std::span<const Operand> side : {step.sources, step.targets}) {
         for (const Operand& operand : side) {
-          const std::string violation = check_operand(operand);
+          const std::string violation = check_operand(operand, plan.steps.self());
           if (!violation.empty()) return at_step(plan, i, describe(operand, plan.steps.self()) + " " + violation);
           program_.mapped |= operand.is_memory() && operand.peer != plan.steps.self();
         }
@@ -71,17 +71,17 @@ class Compiler {
     return {};
   }
 
-  static bool is_all(const Operand& operand) { return operand.is_memory() && operand.peer == kAllRanks; }
+  static bool is_all(const Operand& operand) { return operand.is_of_several(); }
 
-  std::string check_operand(const Operand& operand) const {
+  std::string check_operand(const Operand& operand, Rank self) const {
     const Problem& problem = program_.plans[0].problem;
-    if (!is_all(operand) && operand.peer >= problem.ranks) return "names a rank that does not exist";
+    const RankRange owners = owners_of(operand, problem, self);
+    if (owners.end > problem.ranks || owners.first == owners.end) return "names a rank that does not exist";
     if (!operand.is_memory() || operand.count == 0) return "";
     if (operand.run == 0 || (operand.run < operand.count && operand.stride < operand.run)) return "overlaps itself";
     std::uint64_t units = ~std::uint64_t{0};
-    const Rank owners = is_all(operand) ? problem.ranks : 1;
-    for (Rank owner = 0; owner < owners; ++owner)
-      units = std::min(units, units_of(operand.space, is_all(operand) ? owner : operand.peer));
+    for (Rank owner = owners.first; owner < owners.end; ++owner)
+      units = std::min(units, units_of(operand.space, owner));
     const std::uint64_t whole_runs = operand.run >= operand.count ? 0 : (operand.count - 1) / operand.run;
     const std::uint64_t last =
         operand.first + whole_runs * operand.stride + operand.count - 1 - whole_runs * operand.run;
@@ -213,11 +213,11 @@ class Compiler {
       const Step step = plan.steps[i];
       const auto begin = static_cast<std::uint32_t>(program_.accesses.size());
       first.push_back(begin);
-      for (const Operand& operand : step.sources) compile_operand(operand, operand.peer, self);
+      for (const Operand& operand : step.sources) compile_operand(operand, self, false);
       name_occurrences(begin);
       const auto targets = static_cast<std::uint32_t>(program_.accesses.size());
       for (const Operand& operand : step.targets) {
-        compile_operand(operand, self, operand.peer);
+        compile_operand(operand, self, true);
         if (operand.space != Space::lane) continue;
         program_.longest = std::max(program_.longest, operand.count);
         ++program_.messages;
@@ -229,15 +229,16 @@ class Compiler {
     return {};
   }
 
-  void compile_operand(const Operand& operand, Rank writer, Rank reader) {
+  void compile_operand(const Operand& operand, Rank self, bool is_target) {
     Access access{.space = operand.space};
     if (!operand.is_memory()) {
+      const Rank writer = is_target ? self : operand.peer, reader = is_target ? operand.peer : self;
       access.index = find_fifo({operand.space, operand.tag, writer, reader});
     } else {
       access.index = static_cast<std::uint32_t>(program_.cells.size());
-      if (is_all(operand)) access.owners = program_.plans[0].problem.ranks;
-      for (Rank owner = 0; owner < access.owners; ++owner)
-        add_cells(operand, program_.memories[is_all(operand) ? owner : operand.peer]);
+      const RankRange owners = owners_of(operand, program_.plans[0].problem, self);
+      access.owners = owners.end - owners.first;
+      for (Rank owner = owners.first; owner < owners.end; ++owner) add_cells(operand, program_.memories[owner]);
       access.count = (static_cast<std::uint32_t>(program_.cells.size()) - access.index) / access.owners;
     }
     program_.accesses.push_back(access);

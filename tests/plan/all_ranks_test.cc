@@ -175,5 +175,50 @@ TEST(AllRanks, ArePrintedMappedAndExpanded) {
       << print(plan);
 }
 
+// Every rank adds what the ranks of its host have, and takes that for the result.
+class SumsOfHosts : public Sample {
+ public:
+  explicit SumsOfHosts(Fold fold) : Sample(Collective::all_reduce), fold_(fold) {}
+  Shape shape(const Problem&) const override { return {.scratch = 1, .rounds = 2, .stages = {0, 1}}; }
+  void emit(const Problem& problem, Rank self, std::uint32_t round, Steps& steps) const override {
+    const RankRange host = owners_of(all_of_host(scratch(0)), problem, self);
+    std::vector<Operand> flags;
+    for (Rank rank = host.first; rank < host.end; ++rank)
+      if (rank != self) flags.push_back(flag(rank));
+    if (round == 0) steps.copy(input(0), scratch(0));
+    steps.add(round == 0 ? std::vector<Operand>() : flags, round == 0 ? flags : std::vector<Operand>());
+    if (round == 1) steps.fold({all_of_host(scratch(0))}, {output(0)}, fold_);
+  }
+
+ private:
+  const Fold fold_;
+};
+
+Problem on_two_hosts() {
+  Problem five = problem(Collective::all_reduce, 5);
+  five.groups = {{2, 3}};
+  return five;
+}
+
+TEST(AllOfHost, AreTheRanksOfOneHost) {
+  const auto error = [](Fold fold) { return verify(emit_plans(SumsOfHosts(fold), on_two_hosts())).status().message(); };
+  EXPECT_NE(error(Fold::complete).find("marked complete, but holds a sum of "), std::string::npos)
+      << error(Fold::complete);
+  EXPECT_NE(error(Fold::partial).find("contribution is not included"), std::string::npos) << error(Fold::partial);
+}
+
+TEST(AllOfHost, ArePrintedMappedAndExpanded) {
+  Plan plan = emit_plan(SumsOfHosts(Fold::partial), on_two_hosts(), 3);
+  const std::string printed = "scratch[0] of all ranks of the host -> output[0]";
+  EXPECT_NE(print(plan).find(printed), std::string::npos) << print(plan);
+  RankMapping mapping;
+  mapping.order = {2, 0, 1, 4, 3};
+  EXPECT_NE(print(mapped_plan(mapping, plan.problem, plan)).find(printed), std::string::npos);
+  expand_all_ranks(plan);
+  EXPECT_NE(print(plan).find("scratch[0] of rank 2 + scratch[0] + scratch[0] of rank 4 -> output[0]"),
+            std::string::npos)
+      << print(plan);
+}
+
 }  // namespace
 }  // namespace tutti::test
