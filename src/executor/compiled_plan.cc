@@ -5,6 +5,16 @@
 #include "src/base/status.h"
 
 namespace tutti {
+namespace {
+
+Fold fold_by_switches(Fold fold, bool from_all, bool to_all) {
+  if (!from_all) return Fold::to_all;
+  TUTTI_ASSERT(fold == Fold::complete || !to_all);
+  if (fold != Fold::complete) return Fold::partial_from_all;
+  return to_all ? Fold::among_all : Fold::from_all;
+}
+
+}  // namespace
 
 CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     : rounds_(plan.rounds), stages_(plan.shape.stages), scratch_units_(plan.shape.scratch) {
@@ -24,7 +34,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
           mapped_ = mapped_ || (operand.reserved != 0 && operand.space != Space::scratch);
           data = true;
           ++(sends ? to_memory : from_memory);
-          if (operand.peer == kAllRanks) {
+          if (operand.is_of_several()) {
             TUTTI_ASSERT(operand.space != (sends ? Space::input : Space::output));  // See fold_of_buffers().
             (sends ? to_all : from_all) = true;
             operand.peer = plan.problem.ranks;
@@ -43,10 +53,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     steps_.push_back({.first = first,
                       .sources = static_cast<std::uint16_t>(step.sources.size()),
                       .targets = static_cast<std::uint16_t>(step.targets.size()),
-                      .fold = from_all && to_all ? Fold::among_all
-                              : from_all         ? Fold::from_all
-                              : to_all           ? Fold::to_all
-                                                 : step.fold,
+                      .fold = by_switches ? fold_by_switches(step.fold, from_all, to_all) : step.fold,
                       .flags_only = !data,
                       .flags = flags});
     program_.widest =

@@ -72,8 +72,13 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] const std::uint64_t* receive_ll128(ThreadBlo
 }
 
 // Sides of a step at multicast addresses.
-constexpr bool from_all(Fold kind) { return kind == Fold::from_all || kind == Fold::among_all; }
+constexpr bool from_all(Fold kind) {
+  return kind == Fold::partial_from_all || kind == Fold::from_all || kind == Fold::among_all;
+}
 constexpr bool to_all(Fold kind) { return kind == Fold::to_all || kind == Fold::among_all; }
+constexpr bool is_complete(Fold kind) {
+  return kind == Fold::complete || (from_all(kind) && kind != Fold::partial_from_all);
+}
 
 // Bytes before the first pack at multicast addresses; all bytes if two such addresses are not congruent modulo a pack.
 TUTTI_HOST_DEVICE inline std::uint64_t head_of_buffers(const std::byte* from, const std::byte* to, std::uint64_t bytes,
@@ -86,7 +91,8 @@ TUTTI_HOST_DEVICE inline std::uint64_t head_of_buffers(const std::byte* from, co
 
 // A step by switches in buffers of the ranks, whose source or target is a multicast address, or both. Switches serve
 // whole packs there. The threads access the rest in the memory of each rank, or all of it if the buffers of the ranks
-// are at different places of their windows. Sources at multicast addresses are inputs, and such targets outputs. Not
+// are at different places of their windows. Sources at multicast addresses are inputs, whose sums are complete, and
+// such targets outputs. Not
 // inlined, like receive_ll128().
 template <typename ThreadBlock>
 TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_of_buffers(ThreadBlock thread_block, const KernelMemory& memory,
@@ -98,7 +104,7 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_of_buffers(ThreadBlock thread_bloc
   std::byte* const to = memory.targets[0];
   const std::uint64_t head = load_relaxed(memory.uneven) != 0 ? bytes : head_of_buffers(from, to, bytes, kind);
   const std::uint64_t whole = (bytes - head) / kPackBytes * kPackBytes;
-  if (whole > 0) thread_block_switch(call, {from + head, to + head, whole, sums, spreads}, threads);
+  if (whole > 0) thread_block_switch(call, {from + head, to + head, whole, sums, spreads, sums}, threads);
   FoldTask task = call;
   const FoldForm form = form_of(task.type, task.reduction);
   task.type = sums ? form.type : DataType::uint8;
@@ -232,7 +238,7 @@ class ThreadBlockBackend {
             .source_count = sources,
             .target_count = targets,
             .count = count,
-            .complete = kind == Fold::complete,
+            .complete = is_complete(kind),
             .from_all = from_all(kind),
             .to_all = to_all(kind)};
   }

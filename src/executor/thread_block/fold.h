@@ -180,7 +180,8 @@ TUTTI_HOST_DEVICE inline void thread_block_fold(FoldTask task, FoldOperands oper
   if (operands.from_all || operands.to_all) {
     const std::uint64_t bytes = operands.count * size_of(task.type);
     return thread_block_switch(
-        task, {operands.sources[0], operands.targets[0], bytes, operands.from_all, operands.to_all}, threads);
+        task, {operands.sources[0], operands.targets[0], bytes, operands.from_all, operands.to_all, operands.complete},
+        threads);
   }
   const FoldForm form = form_of(task.type, task.reduction);
   task.type = form.type;

@@ -78,6 +78,7 @@ struct SwitchTransfer {
   std::byte* to;
   std::uint64_t bytes;
   bool from_all, to_all;
+  bool complete;  // avg: divide by the number of ranks.
 };
 
 // Not inlined, like the folds.
@@ -126,7 +127,7 @@ TUTTI_HOST_DEVICE inline void thread_block_switch(const FoldTask& task, const Sw
     if (bits % 2 == 0) return store_by_switches<std::uint16_t>(all, threads);
     return store_by_switches<std::uint8_t>(all, threads);
   }
-  const std::uint32_t divisor = task.reduction == Reduction::avg ? task.ranks : 1;
+  const std::uint32_t divisor = task.reduction == Reduction::avg && all.complete ? task.ranks : 1;
   switch (form_of(task.type, task.reduction).type) {
     case DataType::float16: return sum_by_switches<Float16>(all, divisor, threads);
     case DataType::bfloat16: return sum_by_switches<BFloat16>(all, divisor, threads);
