@@ -18,6 +18,7 @@
   entry(all_reduce, host_one_shot)          \
   entry(all_reduce, host_doubling)          \
   entry(all_reduce, host_ring)              \
+  entry(all_reduce, host_staged)            \
   entry(all_reduce, two_shot_mapped)        \
   entry(all_reduce, two_shot_staged)        \
   entry(all_reduce, switch_staged)          \
