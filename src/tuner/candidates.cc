@@ -25,10 +25,12 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if (is_staged(algorithm) && query.thread_blocks == 0) return "GPUs only";
   if ((is_mapped(algorithm) || is_staged(algorithm)) && query.compression != CompressionFormat::none)
     return "has no messages to compress";
-  if (is_staged(algorithm) && query.ring.channels == 0)
-    return "needs several GPUs of one host, each pair connected by NVLink";
-  const bool lacks_switches = (algorithm.name() == kSwitchStaged && !query.by_switches) ||
-                              (algorithm.name() == kSwitchMapped && !query.by_switches_mapped);
+  if (is_staged(algorithm) && !has_ring(query, algorithm.name()))
+    return algorithm.name() == kHostStaged ? "needs several hosts whose GPUs NVSwitches connect"
+                                           : "needs several GPUs of one host, each pair connected by NVLink";
+  const bool staged_by_switches = algorithm.name() == kSwitchStaged || algorithm.name() == kHostStaged;
+  const bool lacks_switches =
+      (staged_by_switches && !query.by_switches) || (algorithm.name() == kSwitchMapped && !query.by_switches_mapped);
   if (lacks_switches && query.algorithm.empty())
     return reduces(query.problem.collective) ? "needs NVSwitches that add the type of these elements"
                                              : "needs NVSwitches between the GPUs";
@@ -119,7 +121,7 @@ bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protoc
   if (!against_error(query, algorithm.cost_law(query.problem)).empty()) return false;
   const Choice choice = choose_for_gpus(query);
   return choice.algorithm == algorithm.name() && choice.protocol == protocol && (query.mapped || !choice.mapped) &&
-         (query.ring.channels > 0 || !choice.staged);
+         (!choice.staged || has_ring(query, choice.algorithm));
 }
 
 }  // namespace

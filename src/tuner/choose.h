@@ -67,7 +67,7 @@ struct Query {
   std::vector<std::pair<const Algorithm*, RemotePeers>> on_rails{};
   RemoteChannels remote_channels = {};
   std::uint64_t slot_bytes = 64 * 1024, ll_slot_bytes = 4096;  // Devices: data that slots of Simple and LL hold.
-  StagingRing ring = {};
+  StagingRing ring = {};                                       // Devices: see has_ring().
   bool by_switches = false;  // Devices: in the staging ring, switches add and multicast the elements of this call.
   bool by_switches_mapped = false;                // Devices: they also do so in the buffers of the ranks.
   std::span<const Algorithm* const> catalogue{};  // Algorithms of the collective to choose from.
@@ -76,6 +76,7 @@ struct Query {
 
 inline constexpr std::string_view kSwitchStaged = "switch_staged";
 inline constexpr std::string_view kSwitchMapped = "switch_mapped";
+inline constexpr std::string_view kHostStaged = "host_staged";
 
 struct Choice {
   std::string_view algorithm;  // Name in the catalogue.
@@ -107,6 +108,8 @@ Choice choose_for_gpus(const Query& query);
 // Devices: returns the algorithm for a request of NVLS by NCCL's name: kSwitchMapped if switches serve the buffers and
 // it is predicted to be the faster one, else kSwitchStaged.
 std::string_view switch_algorithm(const Query& query);
+// Devices: true if an algorithm finds a staging ring. Between ranks of several hosts only kHostStaged does.
+bool has_ring(const Query& query, std::string_view algorithm);
 // Devices: limits the channels to those requested and available. A minimum above the available number has no effect.
 void limit_channels(const Query& query, Choice& choice);
 // True if the algorithm depends on the order of ranks, of which each channel may have its own. Ranks of such an

@@ -25,16 +25,14 @@ constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cos
 // ranks on one H200, whose memory limited both, it was 1.15 times as fast as two_shot from 1 to 64 MiB.
 constexpr std::uint64_t kMinStagedBytes = 640 * kKiB;
 constexpr std::uint64_t kMaxStagedBytes = 2048 * kKiB;
-// From kMinStagedBytes on, switch_staged is predicted to beat all others for so many ranks.
-constexpr Rank kMinSwitchRanks = 6;
 // switch_mapped is predicted to beat switch_staged from this size on, and between fewer ranks two_shot_mapped.
 constexpr std::uint64_t kMinSwitchMappedBytes = 8192 * kKiB;
 constexpr std::uint64_t kMinSwitchMappedOfFewBytes = 4096 * kKiB + 1;
 constexpr Rank kMinSwitchMappedRanks = 4;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 constexpr std::uint32_t kFullRingChannels = 24;
-// Positions of the staging ring from which three stages run with the earliest one first.
-constexpr std::uint32_t kPositionsAhead = 3;
+// Positions of the staging ring from which the stages of an algorithm run with the earliest one first.
+constexpr std::uint32_t kPositionsAhead = 3, kPositionsAheadOverHosts = 5;
 constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
@@ -77,7 +75,7 @@ bool prefers_ll(const Query& query, std::string_view algorithm) {
 // Algorithm that is predicted to be the fastest, if it uses the staging ring; else "".
 std::string_view on_ring(const Query& query) {
   const Rank ranks = query.problem.ranks;
-  if (query.ring.channels == 0 || !query.protocol.empty() || ranks == 1 || ranks > kFewRanks) return "";
+  if (!has_ring(query, kSwitchStaged) || !query.protocol.empty() || ranks == 1 || ranks > kFewRanks) return "";
   if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return "";
   if (query.by_switches && ranks >= kMinSwitchRanks && query.block_bytes >= kMinStagedBytes) return kSwitchStaged;
   // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring, and
@@ -174,7 +172,15 @@ Protocol protocol_for(const Query& query, std::string_view algorithm) {
 // Maximum channels of an algorithm by its memory.
 std::uint32_t max_channels_of(const Query& query, const Choice& choice) {
   if (choice.mapped) return query.thread_blocks;
-  return choice.staged ? std::max(query.ring.channels, 1U) : lane_channels(query, choice.algorithm);
+  const std::uint32_t lanes = lane_channels(query, choice.algorithm);
+  if (!choice.staged) return lanes;
+  return std::max(choice.algorithm == kHostStaged ? std::min(query.ring.channels, lanes) : query.ring.channels, 1U);
+}
+
+// Memory that a chunk on a channel has. Fewer channels have longer positions.
+std::uint64_t position_bytes(const Query& query, const Choice& choice) {
+  if (choice.algorithm != kHostStaged || query.ring.channels == 0) return query.ring.position_bytes;
+  return query.ring.position_bytes * query.ring.channels / max_channels_of(query, choice);
 }
 
 }  // namespace
@@ -182,6 +188,10 @@ std::uint32_t max_channels_of(const Query& query, const Choice& choice) {
 bool uses_rank_order(std::string_view algorithm) {
   return algorithm == "ring" || algorithm == "chain" || algorithm == "hierarchical_ring" ||
          algorithm == "hierarchical_tree";
+}
+
+bool has_ring(const Query& query, std::string_view algorithm) {
+  return query.ring.channels > 0 && query.network == (algorithm == kHostStaged);
 }
 
 std::string_view switch_algorithm(const Query& query) {
@@ -213,12 +223,12 @@ Choice choose_for_gpus(const Query& query) {
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
   choice.staged = choice.algorithm.ends_with("_staged");
-  choice.by_switches = (choice.algorithm == kSwitchStaged && query.by_switches) ||
+  choice.by_switches = ((choice.algorithm == kSwitchStaged || choice.algorithm == kHostStaged) && query.by_switches) ||
                        (choice.algorithm == kSwitchMapped && query.by_switches_mapped);
   choice.compression = query.compression;
   choice.protocol = choice.staged ? Protocol::simple : protocol_for(query, choice.algorithm);
   const bool small = has_inline_flags(choice.protocol);
-  choice.chunk_bytes = choice.staged                        ? query.ring.position_bytes
+  choice.chunk_bytes = choice.staged                        ? position_bytes(query, choice)
                        : choice.protocol == Protocol::ll128 ? kLl128ChunkBytes
                        : small                              ? kLlChunkBytes
                                                             : query.slot_bytes;
@@ -244,7 +254,8 @@ Choice choose_for_gpus(const Query& query) {
   if (!choice.staged) return choice;
   // With few positions, stages must drain before they fill.
   choice.loop.ring = query.ring.positions;
-  if (choice.loop.ring < kPositionsAhead) choice.loop.order = StageOrder::latest_first;
+  const std::uint32_t ahead = choice.algorithm == kHostStaged ? kPositionsAheadOverHosts : kPositionsAhead;
+  if (choice.loop.ring < ahead) choice.loop.order = StageOrder::latest_first;
   return choice;
 }
 

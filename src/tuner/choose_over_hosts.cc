@@ -15,6 +15,8 @@ constexpr std::size_t kFewHosts = 4;
 // more than kFewHosts is on rails, but host_one_shot is not.
 constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kWholeSumBytesBesideDoubling = 512 * kKiB;
 constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
+// Larger sums use the switches of up to so many hosts. All others are predicted to take longer.
+constexpr std::size_t kMaxStagedHosts = 32;
 // two_shot of all ranks, on more than kFewHosts.
 constexpr Rank kMaxTwoShotRanks = 64;
 constexpr std::uint64_t kMinTwoShotBytes = 64 * kKiB, kMaxTwoShotBytes = 2048 * kKiB;
@@ -46,6 +48,14 @@ std::string_view once_between_hosts(const Query& query) {
   return lane_channels(query, "host_ring") > lane_channels(query, "hierarchical") ? "host_ring" : "hierarchical";
 }
 
+// True if host_staged has switches in each host, and channels along rails.
+bool has_switches(const Query& query, std::size_t hosts) {
+  const bool simple = query.protocol.empty() || query.protocol == "Simple";
+  return query.by_switches && simple && hosts <= kMaxStagedHosts && has_ring(query, kHostStaged) &&
+         query.problem.groups[0][0] >= kMinSwitchRanks && supports(query, kHostStaged) &&
+         remote_peers(query, kHostStaged) != RemotePeers::all;
+}
+
 // Empty: sums are large.
 std::string_view small_sum(const Query& query, std::size_t hosts) {
   if (!supports(query, "host_one_shot")) {
@@ -73,9 +83,12 @@ bool prefers_ring(const Query& query, std::size_t hosts) {
 }
 
 std::string_view all_reduce(const Query& query, std::size_t hosts) {
+  const bool grouped = !query.problem.groups.empty();
+  if (grouped && has_switches(query, hosts))
+    return query.block_bytes * (hosts - 1) <= kWholeSumBytes ? "host_one_shot" : kHostStaged;
   const std::string_view small = small_sum(query, hosts);
   if (!small.empty()) return small;
-  if (query.problem.groups.empty()) return "";
+  if (!grouped) return "";
   return prefers_ring(query, hosts) ? "host_ring" : once_between_hosts(query);
 }
 

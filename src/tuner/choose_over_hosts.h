@@ -8,6 +8,8 @@ namespace tutti {
 // For the limits of choose_over_hosts() and of choose_for_gpus().
 inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr Rank kFewRanks = 8;  // As many as a host usually has.
+// From so many ranks on a host on, switches are predicted to be faster than lanes.
+inline constexpr Rank kMinSwitchRanks = 6;
 
 // Returns the algorithm for ranks of several hosts; empty if it does not depend on hosts.
 std::string_view choose_over_hosts(const Query& query);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <vector>
 
+#include "src/plan/verify.h"
 #include "tests/tuner/gpu_query.h"
 
 namespace tutti::test {
@@ -187,6 +188,68 @@ TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
 }
 
 // Algorithms on rails have more channels than others. Between hosts there is only Simple.
+// Sums that are not sent whole use the switches of each host, if there are at most 32 hosts of at least 6 ranks.
+TEST(ChooseForGpus, UsesSwitchesOfHosts) {
+  const auto query_with_switches = [](std::uint64_t bytes, Rank hosts, Rank size = 8) {
+    Query query = query_on_hosts(Collective::all_reduce, bytes, hosts);
+    query.problem.groups = {std::vector<Rank>(hosts, size)};
+    query.problem.ranks = size * hosts;
+    query.by_switches = true;
+    query.ring = {.channels = 24, .positions = 6};
+    for (const char* name : {"host_one_shot", "host_staged"})
+      query.on_rails.emplace_back(find(Collective::all_reduce, name),
+                                  hosts > 4 ? RemotePeers::rail : RemotePeers::partners);
+    return query;
+  };
+  for (const Rank hosts : {2U, 4U, 5U, 16U, 32U}) {
+    const std::uint64_t whole = (1 << 20) / (hosts - 1);
+    EXPECT_EQ(chosen(query_with_switches(whole, hosts)), "host_one_shot") << hosts;
+    EXPECT_EQ(chosen(query_with_switches(whole + 1, hosts)), "host_staged") << hosts;
+    EXPECT_EQ(chosen(query_with_switches(1 << 30, hosts)), "host_staged") << hosts;
+  }
+  constexpr std::uint64_t kBytes = 64 << 20;
+  EXPECT_EQ(chosen(query_with_switches(kBytes, 4, 6)), "host_staged");
+  EXPECT_NE(chosen(query_with_switches(kBytes, 4, 5)), "host_staged");
+  EXPECT_NE(chosen(query_with_switches(kBytes, 33)), "host_staged");
+  Query query = query_with_switches(kBytes, 4);
+  query.protocol = "Simple";
+  EXPECT_EQ(chosen(query), "host_staged");
+  query.compression = CompressionFormat::bf16;
+  EXPECT_NE(chosen(query), "host_staged");
+  query.compression = CompressionFormat::none;
+  query.by_switches = false;
+  EXPECT_NE(chosen(query), "host_staged") << "switches do not add this type";
+  query.by_switches = true;
+  query.on_rails.pop_back();
+  EXPECT_NE(chosen(query), "host_staged") << "there are few channels";
+  query = query_with_switches(kBytes, 4);
+  query.ring = {};
+  EXPECT_NE(chosen(query), "host_staged") << "there is no ring";
+}
+
+// The ring of communicators of several hosts is for host_staged alone, whose fewer channels have longer positions.
+TEST(ChooseForGpus, DividesRingOfHosts) {
+  Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 8);
+  query.ring = {.channels = 24, .positions = 6, .position_bytes = 512 << 10};
+  query.by_switches = true;
+  query.on_rails = {{find(Collective::all_reduce, "host_staged"), RemotePeers::rail}};
+  for (const auto& [algorithm, has] :
+       {std::pair{"host_staged", true}, {"switch_staged", false}, {"two_shot_staged", false}})
+    EXPECT_EQ(has_ring(query, algorithm), has) << algorithm;
+  const Choice choice = choose(query).value();
+  EXPECT_EQ(choice.channels, 16U);
+  EXPECT_EQ(choice.chunk_bytes, (512U << 10) * 24 / 16);
+  EXPECT_TRUE(choice.staged && choice.by_switches);
+  for (const std::uint32_t positions : {4U, 5U, 6U}) {  // The order of stages suits their number.
+    query.ring.positions = positions;
+    Loop loop = choose(query).value().loop;
+    loop.chunks = 16;
+    const Problem problem = {.ranks = 6, .groups = {{3, 3}}};
+    EXPECT_EQ(verify(emit_plans(*find(Collective::all_reduce, "host_staged"), problem), loop).status().message(), "")
+        << positions;
+  }
+}
+
 TEST(ChooseForGpus, UsesChannelsOfRails) {
   Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 2);
   EXPECT_EQ(choose(query).value().channels, 3U);

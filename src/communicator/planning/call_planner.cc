@@ -50,12 +50,12 @@ Status check_rounding(const Query& query, const Choice& choice) {
 Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   Choice choice = TUTTI_TRY(choose(query));
   TUTTI_CHECK_OK(check_rounding(query, choice));
-  const bool has_ring = query.thread_blocks > 0 && query.ring.channels > 0;
-  if (choice.staged && query.problem.ranks > 1 && !has_ring) {
-    return unsupported(
-        "algorithm '" + std::string(choice.algorithm) +
-        "' needs several GPUs of one host, each pair connected by NVLink: take another, or leave the choice "
-        "open");
+  const bool finds_ring = query.thread_blocks > 0 && has_ring(query, choice.algorithm);
+  if (choice.staged && query.problem.ranks > 1 && !finds_ring) {
+    return unsupported("algorithm '" + std::string(choice.algorithm) + "' needs several GPUs of " +
+                       (choice.algorithm == kHostStaged ? "each of several hosts, connected by NVSwitches"
+                                                        : "one host, each pair connected by NVLink") +
+                       ": take another, or leave the choice open");
   }
   if (!choice.mapped || query.mapped) return choice;
   const char* const why = call.reduction == Reduction::pre_mul_sum
