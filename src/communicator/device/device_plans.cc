@@ -21,6 +21,13 @@ Rank position_in(const RankMapping& rank_mapping, Rank rank) {
   return rank_mapping.order.empty() ? rank : static_cast<Rank>(found - rank_mapping.order.begin());
 }
 
+// For plans with lanes and a staging ring: chunks must fit both.
+void fit_slots(std::uint32_t longest_message, std::uint32_t slot_bytes, SlotLimits& limits) {
+  if (std::uint64_t{slot_bytes} * limits.longest_units >= std::uint64_t{limits.slot_bytes} * longest_message) return;
+  limits.slot_bytes = slot_bytes;
+  limits.longest_units = longest_message;
+}
+
 }  // namespace
 
 std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
@@ -80,6 +87,9 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
       requested = problem;
     }
     TUTTI_CHECK_OK(add_order(rank_mapping, proved, protocol, *connected));
+    if (choice.loop.ring > 0)
+      fit_slots(longest_message(proved.plans), slot_data(chooser_.slots_of(algorithm, key.problem), protocol),
+                connected->limits);
   }
   plans_.push_back(std::move(connected));
   return plans_.back().get();
@@ -97,8 +107,9 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
   std::vector<LaneUse> uses = lanes_of(proved.plans, self, loop);
   for (LaneUse& use : uses)
     if (!order.order.empty()) use.peer = order.order[use.peer];
-  Plan mine = mapped_plan(order, connected.key.problem, proved.plans[self]);
-  if (!connected.key.by_switches) expand_all_ranks(mine);
+  Plan logical_plan = proved.plans[self];
+  if (!connected.key.by_switches) expand_all_ranks(logical_plan);
+  const Plan mine = mapped_plan(order, connected.key.problem, logical_plan);
   SlotLimits& limits = connected.limits;
   limits.units = mine.shape.units;
   limits.longest_units = std::max(longest_message(proved.plans), limits.longest_units);

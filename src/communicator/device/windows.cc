@@ -188,7 +188,7 @@ std::vector<WindowPart> DeviceWindows::open_for_copies(const std::vector<WindowI
 // All ranks bind the whole allocation, so that a place in the window has the same offset on all.
 Status DeviceWindows::bind_multicast(const WindowBuffer& own, const std::vector<WindowInfo>& infos,
                                      std::uint32_t number) {
-  if (peers_.multicast_ring() == nullptr) return {};
+  if (peers_.multicast_ring() == nullptr || peers_.network()) return {};
   const DeviceShare& first = infos.front().share;
   const bool alike = std::all_of(infos.begin(), infos.end(), [&](const WindowInfo& info) {
     return info.share.by_file() && info.share.file_bytes == first.file_bytes && info.share.offset == first.offset;

@@ -102,18 +102,19 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   const PeerInfos& infos = all.front();
   const bool further =
       std::any_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.lanes == LaneLimit::small; });
-  const LaneBudget budget = budget_for(peers, mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
+  LaneBudget budget = budget_for(peers, mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
   const bool one_host = members.front()->on_one_host();
   std::set<DeviceIdentity> devices;
   for (const PeerInfo& info : infos)
     if (info.multicast != 0) devices.insert(info.device);
-  for (PeerSet& each : set) each.wants_multicast_ = one_host && infos.size() > 1 && devices.size() == infos.size();
+  for (PeerSet& each : set) each.wants_multicast_ = infos.size() > 1 && devices.size() == infos.size();
+  if (!one_host && !set.front().wants_multicast_) budget.ring = {};
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); })) {
     for (PeerSet& each : set) {
       if (further) each.budget_ = {.slots = budget.slots, .channels = budget.channels};
       each.budget_.ring = budget.ring;
       File file;  // No other process opens the ring.
-      // Without this memory, the object will lack a device.
+      // Without this memory, the object for multicast will lack a device.
       if (each.wants_multicast_) (void)each.own_memory().allocate_exported_lanes(0, file, budget.ring.bytes());
     }
     return {};
@@ -122,9 +123,11 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   for (std::size_t i = 0; i < set.size(); ++i) {
     set[i].budget_ = budget;
     set[i].find_other_processes(all[i]);
-    if (set[i].other_processes_.empty()) continue;
-    const std::size_t bytes = set[i].exported_bytes();
+    const bool exports = !set[i].other_processes_.empty();
+    if (!exports && budget.ring.channels == 0) continue;
+    const std::size_t bytes = exports ? set[i].exported_bytes() : 0;
     const auto share = set[i].own_memory().allocate_exported_lanes(bytes, files[i], budget.ring.bytes());
+    if (!exports) continue;  // Without this memory, the object for multicast will lack a device.
     own[i][0].failed = share.ok() ? 0 : 1;
     if (share.ok()) own[i][0].exported = share.value();
   }
@@ -266,7 +269,7 @@ Result<PeerSet::Routes> PeerSet::try_routes(const PeerInfos& infos) {
   std::vector<std::string> how(ranks());
   for (Rank peer = 0; peer < ranks(); ++peer) {
     how[peer] = "another host";
-    if (!is_on_this_host(peer)) routes[peer] = {LanePlacement::network, 0};
+    if (!is_on_this_host(peer)) routes[peer] = {LanePlacement::network, 1};
     if (peer != self_ && is_on_this_host(peer)) routes[peer] = TUTTI_TRY(try_route(infos[peer], peer, how[peer]));
   }
   if (logs(LogLevel::info) && ranks() > 1) {

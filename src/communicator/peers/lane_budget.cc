@@ -46,6 +46,8 @@ constexpr std::array kChoices = {
 constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4, .position_bytes = 512 * kKiB};
 constexpr StagingRing kRingOfMany = {.channels = 48, .positions = 4};
 constexpr Rank kManyPeers = 7;
+// Between hosts, as many channels as partners have lanes. The five stages of host_staged fill before they drain.
+constexpr StagingRing kRingOverHosts = {.channels = 24, .positions = 6, .position_bytes = 512 * kKiB};
 
 // Peers of a rank, and the memory for their lanes.
 struct LaneRoom {
@@ -138,8 +140,9 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit 
   choose_lanes_on_host(room, limit, budget);
   if (peers.remote > 0) choose_lanes_between_hosts(room, budget);
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
-  if (peers.remote == 0 && !in_host_memory && peers.local > 0)
-    budget.ring = further ? kSmallRing : peers.local > kManyPeers ? kRingOfMany : kLargeRing;
+  if (in_host_memory || peers.local == 0) return budget;
+  if (peers.remote == 0) budget.ring = further ? kSmallRing : peers.local > kManyPeers ? kRingOfMany : kLargeRing;
+  else if (!further && peers.local <= kManyPeers) budget.ring = kRingOverHosts;
   return budget;
 }
 

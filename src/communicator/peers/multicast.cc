@@ -6,6 +6,7 @@
 
 #include "src/base/caught.h"
 #include "src/base/log.h"
+#include "src/communicator/control/mesh.h"
 #include "src/communicator/peers/deferred_frees.h"
 #include "src/communicator/peers/gather.h"
 
@@ -39,20 +40,27 @@ struct UnfinishedObjects {
   std::vector<BoundMulticast> bound;
 };
 
-// Rank 0 creates the object and passes its file.
+Rank first_of_host(const MulticastMember& member) {
+  return member.control->mesh().hosts().first_rank_of_host(member.control->rank());
+}
+
+// The first rank of each host creates its object and passes its file.
 Status create_object(const MulticastMember& member, BoundMulticast& made) {
   Communicator& control = *member.control;
-  if (control.rank() != 0) return {};
+  if (control.rank() != first_of_host(member)) return {};
   if (member.memory == nullptr) return unsupported("there is no memory to bind");
-  made.object = TUTTI_TRY(member.device->create_multicast(member.memory, control.ranks()));
+  std::vector<Rank> others;
+  for (Rank peer = 0; peer < control.ranks(); ++peer)
+    if (peer != control.rank() && control.mesh().hosts().same_host(peer, control.rank())) others.push_back(peer);
+  made.object = TUTTI_TRY(member.device->create_multicast(member.memory, static_cast<Rank>(others.size() + 1)));
   const File file = TUTTI_TRY(made.object->file());
-  for (Rank peer = 1; peer < control.ranks(); ++peer) TUTTI_CHECK_OK(control.pass(peer, file.get()));
+  for (const Rank peer : others) TUTTI_CHECK_OK(control.pass(peer, file.get()));
   return {};
 }
 
 Status open_object(const MulticastMember& member, BoundMulticast& made) {
-  if (member.control->rank() == 0) return {};
-  const File file = TUTTI_TRY(member.control->take_passed(0));
+  if (member.control->rank() == first_of_host(member)) return {};
+  const File file = TUTTI_TRY(member.control->take_passed(first_of_host(member)));
   if (member.memory == nullptr) return unsupported("there is no memory to bind");
   made.object = TUTTI_TRY(member.device->open_multicast(member.memory, file));
   return {};

@@ -22,8 +22,9 @@ struct BoundMulticast {
   std::byte* address = nullptr;             // Multicast address of the rank's memory.
 };
 
-// Collective: binds the memory of all ranks to one object, at the same offsets. If one rank fails, no rank has an
-// object, and rank 0 logs one sentence, which begins with `subject`. Fails if the ranks cannot communicate.
+// Collective: binds the memory of all ranks of a host to one object, at the same offsets. If one rank fails, no rank of
+// any host has an object, and rank 0 logs one sentence, which begins with `subject`. Fails if the ranks cannot
+// communicate.
 Result<std::vector<BoundMulticast>> bind_to_multicast(const std::vector<MulticastMember>& members, const char* subject);
 
 // Destroys an object once no call of the process is in flight, since the driver may wait for kernels.

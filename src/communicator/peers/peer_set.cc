@@ -127,6 +127,7 @@ Result<AddressRecord*> PeerSet::records(Rank rank) const {
 }
 
 Result<std::byte*> PeerSet::ring(Rank rank) const {
+  if (!is_on_this_host(rank)) return nullptr;
   if (memories_[rank] == nullptr) return opened_[rank] + exported_bytes() + kRecordsBytes;
   return memories_[rank]->ring(budget_.ring.bytes());
 }

@@ -35,7 +35,8 @@ class PeerSet {
   // Returns the records in which `rank` announces the buffers of its calls.
   Result<AddressRecord*> records(Rank rank) const;
 
-  // Returns the staging ring of `rank`, at its address for this rank's device. The rank must have one.
+  // Returns the staging ring of `rank`, at its address for this rank's device; null for ranks of other hosts. The rank
+  // must have one.
   Result<std::byte*> ring(Rank rank) const;
 
   // Closes memory of other processes. No call may follow.
@@ -56,8 +57,8 @@ class PeerSet {
   // True if the lanes of some pair of ranks are in host memory. The same on all ranks.
   bool through_host() const { return routes_.host_pairs() > 0 || network(); }
   bool network() const { return routes_.network(); }
-  // True if the ranks of each pair share a GPU or are connected by NVLink, which delivers 128 bytes together. The same
-  // on all ranks.
+  // True if the ranks of each pair on a host share a GPU or are connected by NVLink, which delivers 128 bytes together.
+  // The same on all ranks.
   bool all_on_nvlink() const { return all_on_nvlink_; }
   // Connections to ranks of other hosts. The caller must advance them.
   std::vector<TcpConnection*> connections() const;
@@ -85,11 +86,11 @@ class PeerSet {
   SlotSizes slots_to(Rank peer) const {
     return hosts_.same_host(self_, peer) ? budget_.slots : budget_.slots_between_hosts(rails_.between(self_, peer));
   }
-  // The staging ring that each rank has; none unless NVLink connects all ranks, or they share GPUs. Ranks on one device
-  // access buffers instead. The same on all ranks.
-  StagingRing ring() const { return all_on_nvlink_ && !one_device_ && !network() ? budget_.ring : StagingRing(); }
-  // Address of all staging rings together, for switches that add and multicast; null if there is none. Null on all
-  // ranks or on none.
+  // The staging ring that each rank has; none unless NVLink connects all ranks of each host, or they share GPUs. Ranks
+  // on one device access buffers instead. The same on all ranks.
+  StagingRing ring() const { return all_on_nvlink_ && !one_device_ ? budget_.ring : StagingRing(); }
+  // Address of all staging rings of this host together, for switches that add and multicast; null if there is none.
+  // Null on all ranks or on none.
   std::byte* multicast_ring() const { return multicast_ring_; }
   // Number that the ranks of one communicator in this process have in common.
   std::uint64_t process_group_id() const { return process_group_id_; }
@@ -99,7 +100,7 @@ class PeerSet {
   // Route from this rank to another, for the other ranks.
   struct Route {
     LanePlacement placement = LanePlacement::same_process;
-    std::uint8_t all_on_nvlink = 1;
+    std::uint8_t all_on_nvlink = 1;  // Also between hosts.
   };
   using Routes = std::vector<Route>;        // By reader, or by writer and reader.
   using PeerInfos = std::vector<PeerInfo>;  // By rank.
@@ -153,7 +154,7 @@ class PeerSet {
   std::vector<Rank> other_processes_;                       // Ranks of this host in other processes.
   bool one_device_ = false, time_sliced_ = false, own_process_ = false, shares_device_ = false;
   bool all_on_nvlink_ = false;
-  bool wants_multicast_ = false;  // All ranks are on one host, on devices of their own with multicast objects.
+  bool wants_multicast_ = false;  // All ranks are on devices of their own with multicast objects.
   std::byte* multicast_ring_ = nullptr;
   std::uint32_t thread_blocks_ = 0;
   LaneBudget budget_;
