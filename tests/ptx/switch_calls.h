@@ -65,4 +65,41 @@ struct CallData {
   }
 };
 
+// Makes a call of a rank that requests `algorithm`. Returns "right", or an error.
+inline std::string run_switch_call(const Member& member, const SwitchCall& shape, const char* algorithm) {
+  const auto& [own, rank, ranks, meet] = member;
+  Problem problem{.collective = shape.collective, .ranks = ranks, .groups = {}};
+  if (has_root(shape.collective)) problem.root = ranks - 1;
+  const std::size_t bytes = size_of(shape.type), skipped = shape.skipped * bytes;
+  const std::uint64_t inputs = input_blocks(problem, rank) * shape.count;
+  const std::uint64_t outputs = output_blocks(problem, rank) * shape.count;
+  std::byte* input = own.take<std::byte>(skipped + inputs * bytes) + skipped;
+  std::byte* output = own.take<std::byte>(skipped + outputs * bytes + kPackBytes) + skipped;
+  std::vector<std::byte> wanted(outputs * bytes + kPackBytes);  // No byte beyond the buffer may change.
+  std::memcpy(wanted.data(), output, wanted.size());
+  for (std::uint64_t i = 0; i < inputs; ++i) put(shape.type, input + i * bytes, term(rank, i));
+  for (std::uint64_t i = 0; i < outputs; ++i)
+    put(shape.type, wanted.data() + i * bytes, result(shape, problem, rank, i));
+  meet.arrive_and_wait();
+  Call call = call_of(shape.collective, shape.type, shape.count, input, output);
+  call.root = problem.root;
+  call.reduction = shape.reduction;
+  DeviceCall made = own.call(0, call);
+  made.options.algorithm = algorithm;
+  made.options.algorithm_is_from_nccl = shape.by_nccl;
+  made.options.channels = shape.channels;
+  made.options.timeout_ms = 500'000;
+  made.options.update_agreement_hash();
+  const Status status = enqueue({&made, 1});
+  if (!status.ok()) return status.message();
+  own.synchronize();
+  if (std::memcmp(output, wanted.data(), wanted.size()) != 0)
+    return std::string("wrong ") + name(shape.type) + " of " + name(shape.collective) + ", " +
+           std::to_string(shape.count);
+  const std::string ran = own[0].last_run().algorithm;
+  return *algorithm == 0 || ran == algorithm ? "right" : "ran " + ran;
+}
+
+inline bool has_multicast(DeviceRanks& own) { return own.backend(0).peers().multicast_ring() != nullptr; }
+
 }  // namespace tutti::test

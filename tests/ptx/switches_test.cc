@@ -10,45 +10,9 @@
 namespace tutti::test {
 namespace {
 
-// Returns "right", or an error.
-std::string run_call(const Member& member, const SwitchCall& shape, const char* algorithm) {
-  const auto& [own, rank, ranks, meet] = member;
-  Problem problem{.collective = shape.collective, .ranks = ranks, .groups = {}};
-  if (has_root(shape.collective)) problem.root = ranks - 1;
-  const std::size_t bytes = size_of(shape.type), skipped = shape.skipped * bytes;
-  const std::uint64_t inputs = input_blocks(problem, rank) * shape.count;
-  const std::uint64_t outputs = output_blocks(problem, rank) * shape.count;
-  std::byte* input = own.take<std::byte>(skipped + inputs * bytes) + skipped;
-  std::byte* output = own.take<std::byte>(skipped + outputs * bytes + kPackBytes) + skipped;
-  std::vector<std::byte> wanted(outputs * bytes + kPackBytes);  // No byte beyond the buffer may change.
-  std::memcpy(wanted.data(), output, wanted.size());
-  for (std::uint64_t i = 0; i < inputs; ++i) put(shape.type, input + i * bytes, term(rank, i));
-  for (std::uint64_t i = 0; i < outputs; ++i)
-    put(shape.type, wanted.data() + i * bytes, result(shape, problem, rank, i));
-  meet.arrive_and_wait();
-  Call call = call_of(shape.collective, shape.type, shape.count, input, output);
-  call.root = problem.root;
-  call.reduction = shape.reduction;
-  DeviceCall made = own.call(0, call);
-  made.options.algorithm = algorithm;
-  made.options.algorithm_is_from_nccl = shape.by_nccl;
-  made.options.timeout_ms = 500'000;
-  made.options.update_agreement_hash();
-  const Status status = enqueue({&made, 1});
-  if (!status.ok()) return status.message();
-  own.synchronize();
-  if (std::memcmp(output, wanted.data(), wanted.size()) != 0)
-    return std::string("wrong ") + name(shape.type) + " of " + name(shape.collective) + ", " +
-           std::to_string(shape.count);
-  const std::string ran = own[0].last_run().algorithm;
-  return *algorithm == 0 || ran == algorithm ? "right" : "ran " + ran;
-}
-
-bool has_multicast(DeviceRanks& own) { return own.backend(0).peers().multicast_ring() != nullptr; }
-
 std::string run_calls(const Member& member, std::span<const SwitchCall> calls) {
   for (const SwitchCall& call : calls) {
-    const std::string result = run_call(member, call, "switch_staged");
+    const std::string result = run_switch_call(member, call, "switch_staged");
     if (result != "right") return result;
   }
   return "right";
@@ -103,7 +67,7 @@ TEST(Switches, StoreForNcclsVariable) {
   const auto work = [](const Member& member) -> std::string {
     for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
       const SwitchCall shape = {.count = 501, .by_nccl = true, .collective = collective};
-      const std::string result = run_call(member, shape, "switch_staged");
+      const std::string result = run_switch_call(member, shape, "switch_staged");
       if ((result == "right") != has_multicast(member.own)) return name(collective) + (": " + result);
     }
     return "right";
@@ -150,8 +114,8 @@ TEST(Switches, AddForNcclsVariable_WhereTheyCan) {
   constexpr SwitchCall kIntegers = {DataType::int32, Reduction::sum, 3001, true};
   const auto work = [&](const Member& member) -> std::string {
     const bool adds = has_multicast(member.own);
-    const std::string floats = run_call(member, kFloats, "switch_staged");
-    const std::string integers = run_call(member, kIntegers, "switch_staged");
+    const std::string floats = run_switch_call(member, kFloats, "switch_staged");
+    const std::string integers = run_switch_call(member, kIntegers, "switch_staged");
     if (integers != "ran one_shot") return "integers: " + integers;
     return (floats == "right") == adds ? "right" : "floats: " + floats;
   };
@@ -166,7 +130,7 @@ TEST(Switches, AreUsedByDefault_UnlessDisabled) {
     if (has_multicast(member.own) != config().nvls) return "wrong multicast object";
     const std::string_view floats = config().nvls ? "switch_staged" : "two_shot_staged";
     for (const auto& [type, ran] : {std::pair{DataType::float32, floats}, {DataType::int32, "two_shot_staged"}}) {
-      const std::string result = run_call(member, {type, Reduction::sum, 164'000}, "");
+      const std::string result = run_switch_call(member, {type, Reduction::sum, 164'000}, "");
       if (result != "right") return result;
       if (member.own[0].last_run().algorithm != ran) return "ran " + std::string(member.own[0].last_run().algorithm);
     }

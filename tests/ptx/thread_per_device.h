@@ -28,17 +28,20 @@ struct Member {
 using MemberWork = std::function<std::string(const Member& member)>;
 
 // Runs `work` in a child with a device and a thread per rank, of a communicator that requests `algorithm`. Returns
-// "right" or the first error, and a warning that switches are not used.
-inline std::string run_ranks(Rank ranks, const char* multicast, const MemberWork& work, const char* algorithm = "") {
+// "right" or the first error, and a warning that switches are not used. `host_of`: the emulated host of each rank.
+inline std::string run_ranks_on_hosts(const std::vector<Rank>& host_of, const char* multicast, const MemberWork& work,
+                                      const char* algorithm = "") {
   Processes processes;
   processes.start([&]() -> std::string {
+    const auto ranks = static_cast<Rank>(host_of.size());
     ::setenv("TUTTI_PTX_DEVICES", std::to_string(ranks).c_str(), 1);
     ::setenv("TUTTI_PTX_MULTICAST", multicast, 1);
     testing::internal::CaptureStderr();
     CommunicatorOptions options;
     options.algorithm = algorithm;
+    if (host_of.front() != host_of.back()) options.transport = "tcp";
     options.update_agreement_hash();
-    auto members = std::move(Communicator::create_all(ranks, options)).value();
+    auto members = std::move(Communicator::create_all(Hosts(host_of), options)).value();
     std::vector<std::string> results(ranks);
     std::barrier<> meet(ranks);
     std::vector<std::thread> threads;
@@ -61,6 +64,10 @@ inline std::string run_ranks(Rank ranks, const char* multicast, const MemberWork
     return "right" + (sentence == std::string::npos ? "" : ": " + log.substr(sentence));
   });
   return processes.report(0);
+}
+// The same on one host.
+inline std::string run_ranks(Rank ranks, const char* multicast, const MemberWork& work, const char* algorithm = "") {
+  return run_ranks_on_hosts(std::vector<Rank>(ranks), multicast, work, algorithm);
 }
 
 }  // namespace tutti::test

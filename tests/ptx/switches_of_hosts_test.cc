@@ -1,0 +1,68 @@
+// Sums by the switches of each of several emulated hosts, with lanes between the hosts.
+#include <gtest/gtest.h>
+
+#include "tests/ptx/switch_calls.h"
+
+namespace tutti::test {
+namespace {
+
+constexpr const char* kAlgorithm = "host_staged";
+
+std::string run_calls(const Member& member, std::span<const SwitchCall> calls) {
+  for (const SwitchCall& call : calls) {
+    const std::string result = run_switch_call(member, call, kAlgorithm);
+    if (result != "right") return result;
+  }
+  return "right";
+}
+
+// Consecutive ranks on a host, and on different hosts.
+TEST(SwitchesOfHosts, Add) {
+  constexpr SwitchCall kCalls[] = {{DataType::float32, Reduction::sum, 1},
+                                   {DataType::float32, Reduction::sum, 3001},
+                                   {DataType::bfloat16, Reduction::avg, 1005},
+                                   {DataType::float64, Reduction::sum, 1007},
+                                   {DataType::int32, Reduction::sum, 1001}};  // Without switches.
+  for (const std::vector<Rank>& host_of :
+       {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 1, 1, 2, 2}, {0, 1, 0, 1, 0, 1}}) {
+    EXPECT_EQ(run_ranks_on_hosts(host_of, "all",
+                                 [&](const Member& member) -> std::string {
+                                   if (!has_multicast(member.own)) return "no multicast object";
+                                   return run_calls(member, kCalls);
+                                 }),
+              "right")
+        << testing::PrintToString(host_of);
+  }
+}
+
+// Chunks go round the ring, in calls that follow each other.
+TEST(SwitchesOfHosts, ReuseTheRing) {
+  constexpr SwitchCall kCalls[] = {{.type = DataType::float32, .count = 1'100'001, .channels = 1}, {.count = 5}};
+  EXPECT_EQ(run_ranks_on_hosts({0, 0, 1, 1}, "all", [&](const Member& member) { return run_calls(member, kCalls); }),
+            "right");
+}
+
+// All ranks of all hosts fall back together, if a rank cannot bind its memory.
+TEST(SwitchesOfHosts, AreNotUsed_WhenOneRankCannotBind) {
+  constexpr SwitchCall kCalls[] = {{DataType::float32, Reduction::sum, 3001}};
+  const auto work = [&](const Member& member) -> std::string {
+    return has_multicast(member.own) ? "has a multicast object" : run_calls(member, kCalls);
+  };
+  const std::string log = run_ranks_on_hosts({0, 0, 1, 1}, "last_fails", work);
+  const std::string sentence = "right: sums do not use the switches between the GPUs, because of rank 3: ";
+  EXPECT_EQ(log.substr(0, sentence.size()), sentence);
+}
+
+// Without switches there is no ring between hosts, and a request of the algorithm is an error.
+TEST(SwitchesOfHosts, AreRequired) {
+  const auto work = [](const Member& member) -> std::string {
+    return run_switch_call(member, {DataType::float32, Reduction::sum, 3001}, kAlgorithm);
+  };
+  const std::string error = run_ranks_on_hosts({0, 0, 1, 1}, "none", work);
+  EXPECT_NE(error.find("'host_staged' needs several GPUs of each of several hosts, connected by NVSwitches"),
+            std::string::npos)
+      << error;
+}
+
+}  // namespace
+}  // namespace tutti::test
