@@ -180,7 +180,7 @@ class Page(unittest.TestCase):
         rows = self.rows_of("Predictions, several hosts of 8 H100")
         self.assertEqual(len(rows), 4)
         for row in rows:
-            for hosts in (2, 4, 8, 16, 64):
+            for hosts in (2, 4, 8, 16, 32, 64):
                 predicted = compared_on(hosts)[self.size_of(row["size"])]
                 self.assertEqual(row[f"{hosts} hosts"], f"{predicted['bus_bw']:.0f}", (row["size"], hosts))
 

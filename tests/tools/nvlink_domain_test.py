@@ -31,7 +31,9 @@ class NvlinkDomain(unittest.TestCase):
                 times = {run["algorithm"]: run["time_us"] for run in within}
                 for run in between:
                     self.assertLess(times.get(run["algorithm"], 0), run["time_us"], run["algorithm"])
-                self.assertLess(1.5 * within[0]["time_us"], between[0]["time_us"])
+                # Switches are modeled in each host, but not in a domain of several.
+                shared = min(run["time_us"] for run in between if run["algorithm"] in times)
+                self.assertLess(1.5 * within[0]["time_us"], shared)
 
     def test_racks_communicate_over_the_network(self):
         one, two = runs("--topology", "gb200-nvl72"), runs("--topology", "gb200-nvl72", "--hosts", "36")

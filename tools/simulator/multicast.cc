@@ -6,16 +6,28 @@
 #include "tools/simulator/simulated_lanes.h"
 
 namespace tutti::simulator {
+namespace {
 
-// The root has such steps if any rank has.
-bool names_all(const Algorithm& algorithm, const Problem& problem) {
+// True if a step of the root has such an operand. It has one if any rank has.
+template <typename Is>
+bool any_operand(const Algorithm& algorithm, const Problem& problem, Is is) {
   const Plan plan = emit_plan(algorithm, problem, problem.root);
-  const auto is_all = [](const Operand& operand) { return operand.is_memory() && operand.peer == kAllRanks; };
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step step = plan.steps[i];
-    if (std::ranges::any_of(step.sources, is_all) || std::ranges::any_of(step.targets, is_all)) return true;
+    if (std::ranges::any_of(step.sources, is) || std::ranges::any_of(step.targets, is)) return true;
   }
   return false;
+}
+
+}  // namespace
+
+bool names_all(const Algorithm& algorithm, const Problem& problem) {
+  return any_operand(algorithm, problem, [](const Operand& operand) { return operand.is_of_several(); });
+}
+
+bool names_hosts(const Algorithm& algorithm, const Problem& problem) {
+  return any_operand(algorithm, problem,
+                     [](const Operand& operand) { return operand.is_of_several() && operand.peer == kAllOfHost; });
 }
 
 // Switches process data while it arrives, so a sum begins to leave the switch when its operands begin to leave their

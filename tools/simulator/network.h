@@ -80,6 +80,7 @@ class Network {
   Result<Route> route(Rank from, Rank to) const;
   // True if joined NVSwitches connect all ranks.
   bool switched() const;
+  bool one_island() const;
   // Path of a rank to the NVSwitches and back, for the rank's own part of multicast data.
   Route through_switches(Rank rank) const;
 
@@ -140,7 +141,6 @@ class Network {
   Route over_nvlinks(Rank from, Rank to) const;
   Result<Route> over_network(Rank from, Rank to) const;
   bool joined_by_nvlinks(Rank from, Rank to) const;
-  bool one_island() const;
 
   Cluster cluster_;
   std::uint32_t unit_hosts_ = 1;  // Hosts of cluster_.host.

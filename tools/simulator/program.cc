@@ -20,7 +20,7 @@ EndKind kind_of(const Operand& operand, bool source) {
   return source ? EndKind::read : EndKind::write;
 }
 
-// Returns true if the operands are the same units of the memory of all ranks, which switches can reduce or store at
+// Returns true if the operands are the same units of the memory of so many ranks, which switches can reduce or store at
 // once.
 bool of_all_ranks(std::span<const Operand> operands, Rank ranks) {
   const Operand* first = nullptr;
@@ -135,8 +135,8 @@ class Compiler {
 
   Status add(Rank self, const Step& step) {
     TimedStep timed{.first = static_cast<std::uint32_t>(program_.ends.size())};
-    timed.gathered = limits_.multicast && of_all_ranks(step.sources, ranks_);
-    timed.spread = limits_.multicast && of_all_ranks(step.targets, ranks_);
+    timed.gathered = limits_.multicast && of_all_ranks(step.sources, near_);
+    timed.spread = limits_.multicast && of_all_ranks(step.targets, near_);
     if (limits_.multicast) TUTTI_CHECK_OK(check_multicast(self, step, timed));
     for (const Operand& operand : rotated(self, step.sources)) {
       timed.units = std::max(timed.units, operand.count);
@@ -162,9 +162,10 @@ class Compiler {
   }
 
   // Fails if a step has other transfers than those of switches, for which the links are not modelled.
-  static Status check_multicast(Rank self, const Step& step, const TimedStep& timed) {
+  Status check_multicast(Rank self, const Step& step, const TimedStep& timed) const {
     const auto passes = [&](const Operand& operand) {
-      return !operand.is_memory() ? operand.space == Space::lane : operand.peer != self;
+      if (operand.space == Space::flag || operand.peer / near_ != self / near_) return false;
+      return operand.space == Space::lane || operand.peer != self;
     };
     const bool apart = (!timed.gathered && std::any_of(step.sources.begin(), step.sources.end(), passes)) ||
                        (!timed.spread && std::any_of(step.targets.begin(), step.targets.end(), passes));
@@ -254,6 +255,7 @@ class Compiler {
   const Network& network_;
   const ProgramLimits limits_;
   const Rank ranks_;
+  const Rank near_ = network_.ranks_per_host() * network_.hosts_per_nvlink_domain();  // Ranks that switches connect.
   Rank first_rank_ = 0;  // First rank of the current order.
   std::unordered_map<LaneKey, std::uint32_t, HashOfLane> numbers_;
   std::vector<Traffic> traffic_;  // [lane]
@@ -273,8 +275,11 @@ std::uint64_t operands_of(const Plan& plan) {
   return operands;
 }
 
-Status check_switches(const Network& network, const ProgramLimits& limits) {
+// Switches must connect all ranks, or those of each host if the plan names only these together.
+Status check_switches(const Algorithm& algorithm, const Problem& problem, const Network& network,
+                      const ProgramLimits& limits) {
   if (!limits.multicast || network.switched()) return {};
+  if (network.one_island() && names_hosts(algorithm, problem)) return {};
   return unsupported("no NVSwitches connect all ranks, so reductions and multicasts in switches are not possible");
 }
 
@@ -311,7 +316,7 @@ Status compile_one_by_one(const Algorithm& algorithm, const Problem& problem, Ac
 
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              const Symmetry& symmetry, const ProgramLimits& limits) {
-  TUTTI_CHECK_OK(check_switches(network, limits));
+  TUTTI_CHECK_OK(check_switches(algorithm, problem, network, limits));
   Program program;
   program.multicast = limits.multicast;
   program.symmetry = symmetry;
@@ -348,7 +353,7 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
 
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              std::span<const RankMapping> orders, const ProgramLimits& limits) {
-  TUTTI_CHECK_OK(check_switches(network, limits));
+  TUTTI_CHECK_OK(check_switches(algorithm, problem, network, limits));
   Program program;
   program.multicast = limits.multicast;
   program.orders = static_cast<std::uint32_t>(orders.size());

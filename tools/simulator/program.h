@@ -93,8 +93,10 @@ struct Program {
   Rank classes() const { return symmetry.classes(); }
 };
 
-// Returns whether steps of the plans access memory of all ranks by one operand; see all().
+// Returns whether steps of the plans access memory of all ranks, or of all ranks of a host, by one operand; see all().
 bool names_all(const Algorithm& algorithm, const Problem& problem);
+// The same for all ranks of a host.
+bool names_hosts(const Algorithm& algorithm, const Problem& problem);
 
 // Emits and compiles the plans of the representatives of all classes. Fails with `internal` if a rank sends other data
 // than its peer receives: the plan is wrong, or the symmetry does not hold. Fails with `unsupported` if there are too

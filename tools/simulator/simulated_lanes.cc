@@ -38,7 +38,7 @@ SimulatedLanes::SimulatedLanes(const Program& program, const Network& network, c
 
 // The minimum of 0.1 is for numbers of ranks beyond all measurements.
 double SimulatedLanes::multicast_part() const {
-  const double doublings = std::log2(network_.ranks() / 8.0);
+  const double doublings = std::log2(network_.ranks_per_host() * network_.hosts_per_nvlink_domain() / 8.0);
   return std::max(0.1, request_.costs.multicast - request_.costs.multicast_falls * doublings);
 }
 

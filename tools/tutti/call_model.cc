@@ -53,7 +53,7 @@ bool CallModel::has_orders(const Algorithm& algorithm) const {
 }
 
 bool CallModel::can_map(const Algorithm& algorithm) const {
-  return !accesses_peers(algorithm.name()) || !spans_network();
+  return !accesses_peers(algorithm.name()) || !spans_network() || algorithm.name() == kHostStaged;
 }
 
 bool CallModel::spans_network() const {
@@ -63,7 +63,10 @@ bool CallModel::spans_network() const {
 
 bool CallModel::on_nvlinks() const { return on_devices_ && network().cluster().hosts == 1 && network().switched(); }
 
-bool CallModel::switches_add() const { return on_nvlinks() && costs_.multicast > 0; }
+bool CallModel::switches_add() const {
+  const bool in_each_host = spans_network() && network().hosts_per_nvlink_domain() == 1 && network().one_island();
+  return on_devices_ && (on_nvlinks() || in_each_host) && costs_.multicast > 0;
+}
 
 LaneBudget CallModel::lane_budget() const {
   const Rank near = network().ranks_per_host() * network().hosts_per_nvlink_domain();
@@ -93,8 +96,9 @@ void CallModel::set_lanes(Query& query) const {
 
 StagingRing CallModel::ring() const {
   const auto last = network().route(0, network().ranks() - 1);
-  if (!on_devices_ || !last.ok() || last.value().links != LinkClass::nvlink) return {};
-  return budget_for({.local = network().ranks() - 1}).ring;
+  if (!on_devices_ || !last.ok()) return {};
+  if (spans_network()) return switches_add() ? lane_budget().ring : StagingRing();
+  return last.value().links == LinkClass::nvlink ? lane_budget().ring : StagingRing();
 }
 
 Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, const Problem& problem,
@@ -103,7 +107,7 @@ Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, con
   const simulator::Network& network = knows_hosts ? networks_.own : networks_.spread;
   limits.orders = orders_of(network, rings_, algorithm.name());
   const std::string_view name = algorithm.name();
-  limits.program.multicast = (name == kSwitchStaged || name == kSwitchMapped) && switches_add();
+  limits.program.multicast = (name == kSwitchStaged || name == kSwitchMapped || name == kHostStaged) && switches_add();
   return simulator::Simulation::make(network, costs_, algorithm, problem, limits);
 }
 
