@@ -56,6 +56,39 @@ TEST(PtxProgram, CallsFunctions) {
   for (std::uint32_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], i < 20 ? 7 : 2 * i + 5);
 }
 
+// Even threads are in one function and odd ones in another, at the same time.
+TEST(PtxProgram, KeepsRegistersOfFunctionsApart_WhenThreadsDiverge) {
+  const std::string functions =
+      ".func (.param .b64 result) wide(.param .b64 flags) {\n.reg .b32 %r<3>;\n.reg .b64 %d<3>;\n.reg .pred %p<2>;\n"
+      "ld.param.u64 %d1, [flags];\nmov.u32 %r1, %tid.x;\nmul.wide.u32 %d2, %r1, 3;\n"
+      "st.relaxed.gpu.global.u32 [%d1], 1;\n"
+      "AGAIN:\nld.relaxed.gpu.global.u32 %r2, [%d1+4];\nsetp.eq.u32 %p1, %r2, 0;\n@%p1 bra AGAIN;\n"
+      "st.param.b64 [result], %d2;\nret;\n}\n"
+      ".func (.param .b64 result) narrow(.param .b64 flags) {\n.reg .b32 %r<6>;\n.reg .b64 %d<3>;\n.reg .pred "
+      "%p<2>;\nld.param.u64 %d1, [flags];\n"
+      "AGAIN:\nld.relaxed.gpu.global.u32 %r1, [%d1];\nsetp.eq.u32 %p1, %r1, 0;\n@%p1 bra AGAIN;\n"
+      "mov.u32 %r2, %tid.x;\nmov.u32 %r3, 5;\nmov.u32 %r4, 7;\nmad.lo.s32 %r5, %r2, %r3, %r4;\n"
+      "st.relaxed.gpu.global.u32 [%d1+4], 1;\n"
+      "cvt.u64.u32 %d2, %r5;\nst.param.b64 [result], %d2;\nret;\n}\n";
+  const auto call = [](const std::string& function) {
+    return "{\n.param .b64 flags;\nst.param.b64 [flags], %d1;\n.param .b64 back;\ncall.uni (back), " + function +
+           ", (flags);\nld.param.b64 %d3, [back];\n}\n";
+  };
+  Lab lab;
+  auto* const flags = lab.make<std::uint32_t>(2);
+  auto* const out = lab.make<std::uint64_t>(32);
+  const auto fault = lab.run(
+      kernel_text(".param .u64 flags, .param .u64 out",
+                  "ld.param.u64 %d1, [flags];\nmov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 0;\n"
+                  "@%p1 bra EVEN;\n" +
+                      call("narrow") + "bra DONE;\nEVEN:\n" + call("wide") +
+                      "DONE:\nld.param.u64 %d4, [out];\nmad.wide.u32 %d5, %r1, 8, %d4;\nst.global.u64 [%d5], %d3;",
+                  functions),
+      {}, {32, 1, 1}, flags, out);
+  ASSERT_FALSE(fault) << fault->text;
+  for (std::uint32_t i = 0; i < 32; ++i) EXPECT_EQ(out[i], i % 2 == 0 ? 3 * i : 5 * i + 7);
+}
+
 TEST(PtxProgram, AccessesVectorsAndPairs) {
   Lab lab;
   auto* const in = lab.make<std::uint64_t>(64);

@@ -158,13 +158,13 @@ void Linker::place_shared(KernelInfo& info, Code& code) {
   }
 }
 
+// No two functions share slots: threads of a warp may be in different functions at the same time, and the place of a
+// thread within a slot depends on the slot's width.
 void Linker::place_registers(Code& code) {
-  for (std::size_t u = units_.size(); u-- > 0;) {
-    Unit& unit = units_[u];
-    const std::uint32_t end = align(unit.arena_base + unit.frame.bytes, 128);
-    code.arena_bytes = std::max(code.arena_bytes, end);
+  for (Unit& unit : units_) {
+    unit.arena_base = code.arena_bytes;
+    code.arena_bytes = align(unit.arena_base + unit.frame.bytes, 128);
     code.local_bytes = std::max(code.local_bytes, unit.local_end);
-    for (const std::size_t callee : unit.callees) units_[callee].arena_base = std::max(units_[callee].arena_base, end);
   }
 }
 
