@@ -14,6 +14,7 @@ struct StraightLane {
   bool flag = false;              // A flag, without data.
   bool copy = false;              // An LL message that is copied from or to an extent, without a fold.
   std::uint16_t back = kNotBack;  // Target that stores back into the received slot.
+  std::uint16_t units = 1;        // Units of a message that is copied: operands index, index + 1, ...
   static constexpr std::uint16_t kNotBack = 0xffff;
 };
 static_assert(sizeof(StraightLane) == 24);

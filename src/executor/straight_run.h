@@ -59,7 +59,7 @@ struct StraightRun {
     }
     ready = (cursor.acquired > step.receives ? cursor.acquired : step.receives) + to.first;
     for (; ready < std::uint32_t{step.receives} + step.sends; ready += to.step) {
-      const Progress progress = reserve<kLl>(lanes[ready], to);
+      const Progress progress = reserve<kLl>(lanes[ready], to, bytes);
       if (progress != Progress::done) return block(step, ready, progress);
     }
     return Progress::done;
@@ -91,17 +91,20 @@ struct StraightRun {
     if (!serves<kLl>(at, own)) return Progress::done;
     const Progress progress = backend.await([&] { return receive_simple(*at.lane, launch.signature, data); });
     if (progress != Progress::done || at.flag) return progress;
-    backend.source(at.index, data);
+    TUTTI_ROLLED
+    for (std::uint32_t k = 0; k < at.units; ++k) backend.source(at.index + k, data + k * bytes);
     if (at.back != StraightLane::kNotBack) backend.target(at.back, data);
     return progress;
   }
 
   template <bool kLl>
-  TUTTI_HOST_DEVICE Progress reserve(const StraightLane& at, const Part& own) {
+  TUTTI_HOST_DEVICE Progress reserve(const StraightLane& at, const Part& own, std::uint64_t bytes) {
     if (!serves<kLl>(at, own)) return Progress::done;
     const Progress progress = backend.await([&] { return room_for_message(*at.lane); });
     if (progress != Progress::done || at.flag || at.copy) return progress;
-    backend.target(at.index, kLl ? outgoing : slot_of(at.lane->view, at.lane->next));
+    std::byte* to = kLl ? outgoing : slot_of(at.lane->view, at.lane->next);
+    TUTTI_ROLLED
+    for (std::uint32_t k = 0; k < at.units; ++k) backend.target(at.index + k, to + k * bytes);
     return progress;
   }
 
@@ -117,7 +120,8 @@ struct StraightRun {
     if (kLl && step.sends > 0) backend.join();  // All threads of a part read the lane end.
     for (std::uint32_t k = to.first; k < step.sends; k += to.step) {
       if (!serves<kLl>(sends[k], to)) continue;
-      kLl && !sends[k].flag ? count_message(*sends[k].lane) : simple_post(*sends[k].lane, launch.signature, bytes);
+      kLl && !sends[k].flag ? count_message(*sends[k].lane)
+                            : simple_post(*sends[k].lane, launch.signature, bytes * sends[k].units);
     }
     for (std::uint32_t k = from.first; k < step.receives; k += from.step) {
       if (!serves<kLl>(lanes[k], from)) continue;

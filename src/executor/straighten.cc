@@ -20,6 +20,7 @@ class Straightener {
     StraightStep made{.lanes = static_cast<std::uint32_t>(result_.lanes.size()),
                       .memory = static_cast<std::uint32_t>(result_.memory.size()),
                       .fold = step.fold};
+    if (copies_units(step)) return add_units(step, made);
     for (std::uint32_t k = 0; k < count; ++k) {
       if (!operands[k].is_memory()) continue;
       const auto all = whole(operands[k]);
@@ -60,10 +61,72 @@ class Straightener {
     return run_extent(buffer, launch_.cut, operand.first, operand.count);
   }
 
+  // Returns whether the step copies units that are apart in memory, and thread blocks can copy all of them at once: to
+  // or from a message, or scratch, which overlaps no other buffer.
+  bool copies_units(const Instruction& step) const {
+    if (!options_.together || !options_.copies || launch_.cut.group > 1 || by_switches(step.fold)) return false;
+    if (step.sources != 1 || step.targets != 1) return false;
+    const std::span ends(program_.operands + step.first, 2);
+    const bool both = ends[0].is_memory() && ends[1].is_memory();
+    if (both && (ends[0].space == Space::scratch) == (ends[1].space == Space::scratch)) return false;
+    const auto is_apart = [&](const Operand& end) { return end.is_memory() && !whole(end); };
+    const auto can_split = [&](const Operand& end) {
+      return end.is_memory() ||
+             (end.space == Space::lane && program_.lanes[end.first]->view.protocol == Protocol::simple);
+    };
+    return std::ranges::any_of(ends, is_apart) && std::ranges::all_of(ends, can_split);
+  }
+
+  // Returns whether some lane has messages with inline flags. Each operand of a step then has a staging buffer.
+  bool stages_messages() const {
+    const std::uint32_t steps = program_.rounds[program_.stages[program_.stage_count]];
+    return std::any_of(program_.steps, program_.steps + steps, [&](const Instruction& step) {
+      const std::span ends(program_.operands + step.first, std::size_t{step.sources} + step.targets);
+      return std::ranges::any_of(ends, [&](const Operand& end) {
+        return end.space == Space::lane && has_inline_flags(program_.lanes[end.first]->view.protocol);
+      });
+    });
+  }
+
+  // Adds such a step. Returns false if it is not straight, or units have different lengths.
+  bool add_units(const Instruction& step, StraightStep& made) {
+    const Operand* ends = program_.operands + step.first;
+    const std::uint32_t units = ends[0].count;
+    if (units > UINT16_MAX || (units > program_.widest && stages_messages())) return false;
+    made.inputs = made.outputs = static_cast<std::uint16_t>(units);
+    made.copies = true;
+    std::optional<std::uint64_t> length;
+    for (const bool source : {true, false}) {
+      const Operand& end = ends[source ? 0 : 1];
+      if (!end.is_memory()) {
+        (source ? made.receives : made.sends) = 1;
+        add_lane(end, 0);
+        result_.lanes.back().units = made.inputs;
+        continue;
+      }
+      (source ? made.reads : made.writes) = made.inputs;
+      for (std::uint32_t k = 0; k < units; ++k) {
+        const Extent unit = run_extent(blocks(end.space), launch_.cut, end.unit(k), 1);
+        if (length.value_or(unit.count) != unit.count) return false;
+        length = unit.count;
+        add_memory(end, static_cast<std::uint16_t>(k), end.unit(k), unit.offset);
+      }
+    }
+    made.count = *length;
+    made.size = part_size(made.count, launch_.cut);
+    if (made.size * units > launch_.slice_elements) return false;
+    if (!join_messages(made)) result_.steps.push_back(made);
+    return true;
+  }
+
   void add_memory(const Operand& operand, std::uint16_t index) {
+    add_memory(operand, index, operand.first, launch_.reuses(operand) ? 0 : whole(operand)->offset);
+  }
+  // `offset`: elements from the begin of the buffer to the unit, unless chunks reuse it.
+  void add_memory(const Operand& operand, std::uint16_t index, std::uint32_t unit, std::uint64_t offset) {
     const RankBuffers& buffers = operand.reserved == 0 ? launch_.self : launch_.peers[operand.peer];
     const bool reused = launch_.reuses(operand);
-    const std::uint64_t offset = reused ? launch_.ring_offset(operand.first, 0) : whole(operand)->offset;
+    if (reused) offset = launch_.ring_offset(unit, 0);
     result_.memory.push_back({.base = operand.space == Space::input    ? &buffers.input
                                       : operand.space == Space::output ? &buffers.output
                                                                        : &buffers.scratch,
@@ -181,24 +244,24 @@ class Straightener {
     if (result_.steps.size() == result_.stages.back()) return false;
     StraightStep& previous = result_.steps.back();
     if (!copies_messages(step) || !copies_messages(previous) || !are_independent(previous, step)) return false;
-    for (StraightMemory& memory : memory_of(step)) memory.index = previous.inputs;
+    for (StraightMemory& memory : memory_of(step)) memory.index += previous.inputs;
     append(step, previous);
-    ++previous.inputs;
-    ++previous.outputs;
+    previous.inputs += step.inputs;
+    previous.outputs += step.outputs;
     previous.copies = true;
     return true;
   }
 
-  // Returns whether each operand on one side is a Simple message, without flags, and each one on the other side memory.
+  // Returns whether all operands on one side are Simple messages, without flags, and those on the other side memory.
   bool copies_messages(const StraightStep& step) {
     const auto is_simple = [](const StraightLane& lane) {
       return !lane.flag && lane.back == StraightLane::kNotBack && lane.lane->view.protocol == Protocol::simple;
     };
     const bool single = step.copies || step.inputs == 1;  // Not a sum.
-    const bool whole = single && step.inputs == step.outputs && step.receives + step.sends == step.inputs &&
-                       step.reads + step.writes == step.inputs && (step.receives == 0) == (step.writes == 0) &&
-                       (step.receives == 0 || step.sends == 0);
-    return whole && !by_switches(step.fold) && std::ranges::all_of(lanes_of(step), is_simple);
+    const bool one_way = single && step.inputs == step.outputs && step.receives + step.sends > 0 &&
+                         step.reads + step.writes == step.inputs && (step.receives == 0) == (step.writes == 0) &&
+                         (step.receives == 0 || step.sends == 0);
+    return one_way && !by_switches(step.fold) && std::ranges::all_of(lanes_of(step), is_simple);
   }
 
   // Returns whether two steps, which copy messages, both send or both receive, by different lanes, and do not store to

@@ -70,7 +70,6 @@ Plan plan_for(Rank ranks, Collective collective, const char* algorithm) {
 }
 
 Plan plan_of_eight(Collective collective, const char* algorithm) { return plan_for(8, collective, algorithm); }
-
 Plan two_shot() { return plan_of_eight(Collective::all_reduce, "two_shot"); }
 
 Plan plan_of(const Steps& steps, std::uint32_t units) {
@@ -140,6 +139,58 @@ TEST(Straighten, JoinsSimpleMessagesOfAllPeers) {
   Straightened grouped(two_shot());
   grouped.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
   EXPECT_EQ(grouped.steps(81).size(), 7U) << "one unit is longer";
+}
+
+// A message of units that are apart in memory has an operand for each of them, in the order of the units.
+TEST(Straighten, CopiesEachUnitOfMessages) {
+  const Problem problem = {.collective = Collective::all_to_all, .ranks = 6, .groups = {{2, 2, 2}}};
+  const Plan plan = emit_plan(*find(problem.collective, "hierarchical"), problem, 2);
+  Straightened straightened(plan);
+  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+  straightened.launch.loop = {.chunks = 2, .skew = 1};
+  const StraightProgram program = straightened.program(8);
+  const auto units = [&](std::size_t s, bool written) {
+    const StraightStep& step = program.steps[s];
+    std::vector<std::uint64_t> found;
+    for (std::uint32_t k = 0; k < step.inputs; ++k) {
+      const StraightMemory& memory = program.memory[step.memory + k + (written ? step.reads : 0)];
+      EXPECT_EQ(memory.index, k);
+      found.push_back(memory.offset / 32);
+    }
+    return found;
+  };
+  using Units = std::vector<std::uint64_t>;
+  ASSERT_EQ(program.steps.size(), 6U);
+  EXPECT_EQ(units(0, false), (Units{1, 3, 5})) << "sent to the other rank of the host";
+  EXPECT_EQ(units(1, false), (Units{0, 2, 4})) << "kept";
+  EXPECT_EQ(units(1, true), (Units{0, 1, 2}));
+  EXPECT_EQ(units(2, true), (Units{3, 4, 5}));
+  EXPECT_EQ(units(3, false), (Units{2, 5, 0, 3})) << "sent to the next host and the one after it";
+  EXPECT_EQ(units(4, false), (Units{1, 4})) << "for this host";
+  EXPECT_EQ(units(4, true), (Units{2, 3}));
+  EXPECT_EQ(units(5, true), (Units{0, 1, 4, 5}));
+  for (const StraightStep& step : program.steps) EXPECT_TRUE(step.copies && step.count == 8 && step.size == 4);
+  EXPECT_EQ(program.lanes[program.steps[3].lanes].units, 2U);
+  EXPECT_EQ(program.lanes[program.steps[3].lanes + 1].index, 2U);
+  straightened.launch.slice_elements = 11;
+  EXPECT_TRUE(straightened.steps(8).empty()) << "three units of four elements exceed a slot";
+}
+
+// Such copies run at the same time, so they must not overlap. With LL, each operand has a staging buffer.
+TEST(Straighten, CopiesUnitsOnlyToOrFromScratch_AndNotManyBesideLl) {
+  const auto is_straight = [](const Operand& from, const Operand& to, Protocol protocol = Protocol::simple) {
+    Steps steps(0);
+    steps.copy(from, to);
+    steps.send(input(0), 1);
+    Straightened straightened(plan_of(steps, 4));
+    straightened.launch.loop.chunks = 2;
+    return !straightened.change_lanes([&](LaneView& view) { view.protocol = protocol; }).steps(16).empty();
+  };
+  EXPECT_TRUE(is_straight(input(0, 3), scratch(0, 3)));
+  EXPECT_TRUE(is_straight(scratch(0, 3), output(1, 3)));
+  EXPECT_FALSE(is_straight(input(0, 3), output(1, 3))) << "input and output may be the same";
+  EXPECT_FALSE(is_straight(scratch(0, 3), scratch(1, 3)));
+  EXPECT_FALSE(is_straight(input(0, 3), scratch(0, 3), Protocol::ll));
 }
 
 TEST(Straighten, JoinsNoSimpleMessagesThatFold) {
