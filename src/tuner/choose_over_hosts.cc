@@ -35,6 +35,11 @@ constexpr std::uint64_t kMaxRailBytes = 4096 * kKiB;
 constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;
 constexpr std::uint64_t kMaxTreeBytesOfHosts = 256 * kKiB;
 constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer messages in sequence.
+// All-to-all by ranks that forward the blocks of their hosts: minimum ranks of a host, and of all hosts, which depends
+// on the size of a host.
+constexpr Rank kMinForwardingRanks = 4, kMinForwardedRanks = 32, kMinForwardedRanksOfSmallHosts = 40;
+// A message has blocks of all hosts, or of all ranks of a host. Slots hold too little of each if there are more.
+constexpr std::size_t kMaxForwardedBlocks = 64;
 constexpr std::uint64_t kCompressedFlatBytes = 4 * kKiB;
 
 bool supports(const Query& query, std::string_view name) {
@@ -113,6 +118,16 @@ std::string_view from_or_to_root(const Query& query) {
   return small ? "binary_tree" : "hierarchical";
 }
 
+std::string_view all_to_all(const Query& query) {
+  const Rank size = query.problem.groups[0][0];
+  const Rank needed = size < kFewRanks ? kMinForwardedRanksOfSmallHosts : kMinForwardedRanks;
+  const bool few = query.problem.ranks < needed || size < kMinForwardingRanks;
+  const bool many = std::max<std::size_t>(size, query.problem.groups[0].size()) > kMaxForwardedBlocks;
+  if (few || many || query.compression != CompressionFormat::none) return "direct";
+  const bool on_rails = remote_peers(query, "hierarchical") != RemotePeers::all;
+  return on_rails && supports(query, "hierarchical") ? "hierarchical" : "direct";
+}
+
 }  // namespace
 
 std::string_view choose_over_hosts(const Query& query) {
@@ -130,6 +145,7 @@ std::string_view choose_over_hosts(const Query& query) {
     case Collective::reduce:
       if (flat) return "";
       return compressed ? once_between_hosts(query) : from_or_to_root(query);
+    case Collective::all_to_all: return grouped ? all_to_all(query) : "";
     default: return "";
   }
 }

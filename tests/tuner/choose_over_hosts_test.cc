@@ -126,15 +126,38 @@ TEST(ChooseForGpus, SendsSmallBlocksDirectly_BetweenHosts) {
   }
 }
 
-// A channel has a part of a block. Messages have blocks of all hosts, or of all ranks of a host.
-TEST(ChooseForGpus, ForwardsShortParts_OnRequest) {
-  Query query = query_on_hosts(Collective::all_to_all, 8 << 10, 8);
-  EXPECT_EQ(chosen(query), "direct");
-  query.on_rails = {{find(Collective::all_to_all, "hierarchical"), RemotePeers::rail}};
-  query.algorithm = "hierarchical";
+// With many peers, ranks forward blocks within their hosts, so that each rank sends along its rail.
+TEST(ChooseForGpus, ForwardsBlocksWithinHosts) {
+  const auto all_to_all = [](std::uint64_t bytes, Rank hosts, Rank size) {
+    Query query = query_on_hosts(Collective::all_to_all, bytes, hosts);
+    query.problem.groups = {std::vector<Rank>(hosts, size)};
+    query.problem.ranks = hosts * size;
+    query.on_rails = {{find(Collective::all_to_all, "hierarchical"), RemotePeers::rail}};
+    return query;
+  };
+  for (const std::uint64_t bytes : {256U, 64U << 10, 16U << 20}) {
+    EXPECT_EQ(chosen(all_to_all(bytes, 3, 8)), "direct");
+    EXPECT_EQ(chosen(all_to_all(bytes, 4, 8)), "hierarchical");
+    EXPECT_EQ(chosen(all_to_all(bytes, 8, 4)), "direct");
+    EXPECT_EQ(chosen(all_to_all(bytes, 16, 4)), "hierarchical");
+    EXPECT_EQ(chosen(all_to_all(bytes, 32, 2)), "direct");
+  }
+  Query query = all_to_all(8 << 10, 8, 8);
   EXPECT_EQ(choose(query).value().channels, 4U) << "one for each 2 KiB of a block";
+  EXPECT_EQ(choose(all_to_all(1 << 10, 64, 8)).value().channels, 4U) << "one for each 256 bytes";
   query.block_bytes = 1 << 20;
   EXPECT_EQ(choose(query).value().channels, 16U);
+  query.compression = CompressionFormat::int8;
+  EXPECT_EQ(chosen(query), "direct") << "forwarded blocks would be rounded twice";
+  query.compression = CompressionFormat::none;
+  query.on_rails = {};
+  EXPECT_EQ(chosen(query), "direct") << "there are few channels between all ranks";
+  EXPECT_EQ(chosen(all_to_all(8 << 10, 64, 8)), "hierarchical");
+  EXPECT_EQ(chosen(all_to_all(8 << 10, 65, 8)), "direct") << "a message has parts of 65 blocks";
+  EXPECT_EQ(chosen(all_to_all(8 << 10, 2, 72)), "direct") << "a message has parts of 72 blocks";
+  query = all_to_all(8 << 10, 8, 8);
+  query.problem.groups[0] = {16, 4, 4, 8, 8, 8, 8, 8};
+  EXPECT_EQ(chosen(query), "direct") << "hosts differ";
 }
 
 // Rings need a round for each host, but their lanes have more memory.
