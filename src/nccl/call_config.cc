@@ -133,21 +133,22 @@ Outcome find_handle(Call& call, tutti_comm base, const CallOptions& options) {
   return found;
 }
 
-// A maximum below the communicator's minimum replaces that.
-Outcome bound_channels(const ncclCollConfig_t& config, const tutti_tuning_options& all, CallOptions& options) {
+// A maximum below the communicator's minimum replaces that. A minimum replaces the bound of a policy.
+Outcome bound_channels(const ncclCollConfig_t& config, const Settings& settings, CallOptions& options) {
+  const tutti_tuning_options& all = settings.tuning;
   if (config.minCTAs != kUndefined) options.min_channels = static_cast<std::uint32_t>(config.minCTAs);
+  const std::uint32_t min = options.min_channels == 0 ? all.min_channels : options.min_channels;
   if (config.maxCTAs == kUndefined) {
-    const std::uint32_t min = options.min_channels == 0 ? all.min_channels : options.min_channels;
-    const std::uint32_t few = std::max<std::uint32_t>(min, kMaxFewCtas);
-    if (policy_of(config) == kFewCtas && (all.max_channels == 0 || all.max_channels > few)) options.max_channels = few;
+    const bool few = policy_of(config) == kFewCtas || all.max_channels != settings.max_ctas;
+    const std::uint32_t max = std::max<std::uint32_t>(min, kMaxFewCtas);
+    if (few) options.max_channels = settings.max_ctas == 0 ? max : std::min(max, settings.max_ctas);
     return {};
   }
   options.max_channels = static_cast<std::uint32_t>(config.maxCTAs);
-  if (options.min_channels == 0) options.min_channels = std::min(all.min_channels, options.max_channels);
-  if (all.max_channels == 0 || options.max_channels <= all.max_channels) return {};
+  options.min_channels = std::min(min, options.max_channels);
+  if (settings.max_ctas == 0 || options.max_channels <= settings.max_ctas) return {};
   return invalid_argument("config.maxCTAs is " + std::to_string(config.maxCTAs) +
-                          ", more than maxCTAs of the communicator or its CTAPolicy allow, " +
-                          std::to_string(all.max_channels));
+                          ", more than maxCTAs of the communicator, " + std::to_string(settings.max_ctas));
 }
 
 }  // namespace
@@ -161,7 +162,7 @@ Outcome configure(Call& call, const ncclCollConfig_t& given) {
   TUTTI_NCCL_CHECK(read_extensions(config.ext, options));
   TUTTI_NCCL_CHECK(select_algorithm(config, call.kind, options));
   choose_policy(config, call.kind, options);
-  TUTTI_NCCL_CHECK(bound_channels(config, call.communicator->settings.tuning, options));
+  TUTTI_NCCL_CHECK(bound_channels(config, call.communicator->settings, options));
   const tutti_comm base = options.has_compression() ? call.communicator->comm() : handle_for(call);
   TUTTI_NCCL_CHECK(find_handle(call, base, options));
   if (options.algorithm.empty() || config.forceAlgSelection == 1) return {};

@@ -115,9 +115,10 @@ Outcome read_config(const ncclConfig_t* config, Settings& settings) {
   TUTTI_NCCL_CHECK(check_channels(min, max));
   if (min.value != kUndefined) settings.tuning.min_channels = static_cast<std::uint32_t>(min.value);
   const int policy = cta_policy_of_environment().value_or(known.CTAPolicy);
-  const int max_of_policy = policy == kFewCtas ? std::max(min.value, kMaxFewCtas) : kUndefined;
-  const int max_ctas = max.value == kUndefined ? max_of_policy : max.value;
-  if (max_ctas != kUndefined) settings.tuning.max_channels = static_cast<std::uint32_t>(max_ctas);
+  if (max.value != kUndefined) settings.max_ctas = static_cast<std::uint32_t>(max.value);
+  settings.tuning.max_channels = settings.max_ctas;
+  if (max.value == kUndefined && policy == kFewCtas)
+    settings.tuning.max_channels = static_cast<std::uint32_t>(std::max(min.value, kMaxFewCtas));
   const int blocking = blocking_of_environment().value_or(known.blocking);
   settings.mode = blocking == 1 ? Mode::blocking : Mode::non_blocking;
   if (known.commName != nullptr && known.version >= kNamesSince) settings.name = known.commName;

@@ -20,6 +20,7 @@ struct Settings {
   CompressionRule compression;
   // Bounds on channels (minCTAs and maxCTAs), and literals: the transport (netName), and copy engines (CTAPolicy).
   tutti_tuning_options tuning = TUTTI_TUNING_OPTIONS_DEFAULT;
+  std::uint32_t max_ctas = 0;       // maxCTAs, 0: not set. CTAPolicy sets the bound in `tuning` then.
   std::uint32_t traffic_class = 0;  // 0: that of the environment.
   std::string memory = "host";      // Memory of the buffers, as in options.memory of tutti.h; see memory.h.
 };
@@ -37,11 +38,11 @@ struct CallOptions {
   bool has_compression() const { return !compression.empty() || max_relative_error > 0; }
 };
 
-// Bits of CTAPolicy. kZeroCtas requests calls without thread blocks where possible, by this algorithm, and overrides
-// kFewCtas, which requests at most so many thread blocks. More are predicted to make no call on H100 5 % faster.
+// Bits of CTAPolicy. kFewCtas requests at most kMaxFewCtas thread blocks, unless there are other bounds. kZeroCtas
+// requests calls without thread blocks where possible, by its algorithm, and overrides kFewCtas.
 inline constexpr int kFewCtas = 1, kZeroCtas = 2;
+inline constexpr int kMaxFewCtas = 24;  // More are predicted to make calls on H100 at most 5 % faster.
 inline constexpr const char* kZeroCtaAlgorithm = "copy_engines";
-inline constexpr int kMaxFewCtas = 24;
 
 // Converts `config`; null: defaults. Unknown fields of later versions are ignored. Most fields about GPUs and
 // networks are checked, but have no effect.

@@ -215,8 +215,7 @@ TEST(CallConfig, BoundsNumberOfChannels) {
   {
     const NcclRanks ranks(kMembers, narrow);
     config.maxCTAs = 5;
-    expect_refused(ranks[0], config,
-                   "config.maxCTAs is 5, more than maxCTAs of the communicator or its CTAPolicy allow, 4");
+    expect_refused(ranks[0], config, "config.maxCTAs is 5, more than maxCTAs of the communicator, 4");
     config.maxCTAs = NCCL_CONFIG_UNDEF_INT;
     config.minCTAs = 5;
     expect_refused(ranks[0], config, "min_channels is 5, more than max_channels, 4");
@@ -229,7 +228,22 @@ TEST(CallConfig, BoundsNumberOfChannels) {
     EXPECT_NE(sum_alone(ranks[rank], config, values[rank]), ncclInvalidArgument) << "1 is below minCTAs of all calls";
   }
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidUsage);
-  expect_error_text("or minCTAs and maxCTAs)");
+  expect_error_text("or minCTAs, maxCTAs and CTAPolicy)");
+}
+
+// Bounds of a call replace that of the communicator's policy.
+TEST(CallConfig, BoundsNumberOfChannels_BeyondPolicyEfficiency) {
+  ncclConfig_t efficient = NCCL_CONFIG_INITIALIZER;
+  efficient.CTAPolicy = NCCL_CTA_POLICY_EFFICIENCY;
+  const NcclRanks ranks(kMembers, efficient);
+  ncclCollConfig_t config = call_config();
+  config.maxCTAs = 32;
+  EXPECT_TRUE(sums_exactly(ranks, &config));
+  config.maxCTAs = NCCL_CONFIG_UNDEF_INT;
+  config.minCTAs = 32;
+  EXPECT_TRUE(sums_exactly(ranks, &config));
+  config.CTAPolicy = NCCL_CTA_POLICY_EFFICIENCY;
+  EXPECT_TRUE(sums_exactly(ranks, &config));
 }
 
 // Policy efficiency is a bound on channels.
@@ -242,7 +256,7 @@ TEST(CallConfig, BoundsNumberOfChannels_ByPolicyEfficiency) {
     EXPECT_NE(sum_alone(ranks[rank], config, values[rank]), ncclInvalidArgument);
   }
   for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(outcome_of(ranks[rank]), ncclInvalidUsage);
-  expect_error_text("or minCTAs and maxCTAs)");
+  expect_error_text("or minCTAs, maxCTAs and CTAPolicy)");
 }
 
 TEST(CallConfig, AcceptsStructsOfOtherVersions) {
