@@ -35,6 +35,25 @@ TEST(CopyEngineFailures, RejectBuffersAtOtherPlaces) {
     EXPECT_EQ(run_members(3, [=](const Member& member) { return call_elsewhere(member, in_place); }), "right");
 }
 
+// Rank 1 passes an output outside of its window.
+TEST(CopyEngineFailures, RejectBuffersThatOneRankHasOutsideOfWindows) {
+  const auto work = [](const Member& member) -> std::string {
+    WindowMemory window(member);
+    auto* outside = member.own.take<std::uint8_t>(member.ranks * kBlockBytes);
+    member.meet.arrive_and_wait();
+    Call call = gather_call(window, 0, kOutputAt);
+    if (member.rank == 1) call.output = reinterpret_cast<std::byte*>(outside);
+    const DeviceCall made = requested(member, call);
+    (void)enqueue({&made, 1});
+    member.own.synchronize();
+    member.meet.arrive_and_wait();
+    const std::string words = member.own[0].failure().message();
+    const bool named = words.find("rank 1 does not pass buffers in windows that copy engines") != std::string::npos;
+    return named ? "right" : words;
+  };
+  EXPECT_EQ(run_members(2, work), "right");
+}
+
 TEST(CopyEngineFailures, TimeOut_WhenARankIsAbsent) {
   const auto work = [](const Member& member) -> std::string {
     WindowMemory window(member);

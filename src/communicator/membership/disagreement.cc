@@ -60,7 +60,10 @@ std::string input_place(const RanksCall& call) {
 
 std::string difference(const RanksCall& ours, const RanksCall& theirs) {
   if (describe(ours.record) != describe(theirs.record)) return "";
-  if (ours.record.by_copy_engines != 0 && theirs.record.by_copy_engines != 0)
+  const auto& own = ours.record.input;
+  const auto& other = theirs.record.input;
+  const bool elsewhere = own.region != other.region || own.offset != other.offset;
+  if (ours.record.by_copy_engines != 0 && theirs.record.by_copy_engines != 0 && elsewhere)
     return ", and " + input_place(ours) + ", and " + input_place(theirs) +
            ": for copy engines (algorithm copy_engines, or CTAPolicy of NCCL), all ranks must pass buffers at the same "
            "place of the same window, or all in place; or do not request them";
@@ -69,9 +72,15 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
   if (ours.record.advised != 0 || theirs.record.advised != 0)
     return ", and their tuner plugins choose differently: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and the files that "
            "the plugin reads must match on all ranks";
+  if (ours.record.by_copy_engines != theirs.record.by_copy_engines) {
+    const Rank rank = ours.record.by_copy_engines != 0 ? theirs.rank : ours.rank;
+    return ", but rank " + std::to_string(rank) +
+           " does not pass buffers in windows that copy engines can use: all ranks must, or do not request them "
+           "(algorithm copy_engines, or CTAPolicy of NCCL)";
+  }
   return ", with different settings; these must match on all ranks: the bound on errors (options.max_relative_error, "
          "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), the bounds on channels "
-         "(options.tuning->min_channels and max_channels, or minCTAs and maxCTAs), the tuner plugin "
+         "(options.tuning->min_channels and max_channels, or minCTAs, maxCTAs and CTAPolicy), the tuner plugin "
          "(TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN), and whether NCCL_ALGO and NCCL_PROTO or Tutti's own settings "
          "request the algorithm and protocol";
 }
