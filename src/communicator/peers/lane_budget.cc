@@ -97,7 +97,7 @@ void choose_lanes_on_rail(const LaneRoom& room, LaneBudget& budget) {
     budget.rail_slot_bytes = static_cast<std::uint32_t>(bytes);
     budget.fewer_peers.rail = max_channels;
     while (budget.fewer_peers.rail > budget.remote_channels && !room.holds_rail(budget)) --budget.fewer_peers.rail;
-    if (budget.fewer_peers.rail >= std::min(min_channels, max_channels)) return;
+    if (budget.fewer_peers.rail >= std::min(min_channels, max_channels) && room.holds_rail(budget)) return;
   }
 }
 
