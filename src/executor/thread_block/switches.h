@@ -91,7 +91,7 @@ TUTTI_HOST_DEVICE [[gnu::noinline]] void transfer_by_switches(From from, To to, 
   multimem_fence();
   TUTTI_ROLLED
   for (std::uint64_t first = std::uint64_t{threads.index} * kPackBytes; first < end; first += kInFlight * stride) {
-    Pack packs[kInFlight];
+    Pack packs[kInFlight] = {};  // Without a value, packs behind the end would keep that of the last iteration.
     for (std::uint32_t n = 0; n < kInFlight; ++n) {
       const std::uint64_t at = first + n * stride;
       if (at < end) packs[n] = from.load(at, bytes - at);
