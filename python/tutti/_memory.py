@@ -28,6 +28,8 @@ def zeros(shape: int | tuple[int, ...], dtype: Any = "float32") -> Any:
             raise InvalidArgument(f"the shape is {shape!r}; sizes must be 0 or more", operation="zeros")
         count *= size
     size_bytes = max(1, count) * _types.size_of(code)
+    if size_bytes > sys.maxsize:
+        raise InvalidArgument(f"the shape is {shape!r}, of {size_bytes} bytes, which exceed the address space", operation="zeros")
     address = ctypes.c_void_p()
     check(c.mem_alloc(address, size_bytes))
     memory = (ctypes.c_char * size_bytes).from_address(address.value or 0)

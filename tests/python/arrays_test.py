@@ -177,6 +177,9 @@ class Arrays(unittest.TestCase):
         for shape in (-1, (2, -3), "x"):
             with self.assertRaisesRegex(tutti.InvalidArgument, "sizes must be 0 or more"):
                 tutti.zeros(shape)
+        for shape in (2**62 + 1, (2**32, 2**32), 2**64):
+            with self.assertRaisesRegex(tutti.InvalidArgument, "exceed the address space"):
+                tutti.zeros(shape)
 
     def test_numpy_is_optional(self):
         program = """
