@@ -151,6 +151,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "scatter": (c_void_p, c_void_p, c_size_t, c_int, c_int, _handle, _handle),
     "send": (c_void_p, c_size_t, c_int, c_int, _handle, _handle),
     "recv": (c_void_p, c_size_t, c_int, c_int, _handle, _handle),
+    "report": (c_char_p, c_int, c_char_p),
     "group_start": (),
     "group_end": (),
     "isend": (c_void_p, c_size_t, c_int, c_int, c_uint64, _handle, _handle_out),
@@ -178,7 +179,7 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
 RESULTS: dict[str, Any] = {"status_name": c_char_p, "last_error": c_char_p, "version": c_int}
 
 # Functions of the C API without a prototype here: for C programs, for libraries on top of the C API, and for GPUs.
-NOT_USED = {"report", "group_simulate_end", "reduction_create_pre_mul_sum_at", "event_synchronize", "current_device",
+NOT_USED = {"group_simulate_end", "reduction_create_pre_mul_sum_at", "event_synchronize", "current_device",
             "window_register", "window_deregister", "mem_alloc_cuda", "mem_trim_cuda", "mem_register", "mem_deregister"}
 
 library, so_path = _library.load()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from ._api import c
+from ._api import Status, c
 from ._errors import check, last_error_among
 from ._streams import Stream
 
@@ -41,7 +41,8 @@ class group:
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         if kind is not None:
-            c.send(None, 0, 0, 0, None, None)  # A rejected call makes the end cancel all other calls.
+            text = f"an exception in its body, {kind.__name__}: {value}"
+            c.report(b"group", Status.invalid_usage, text.encode(errors="replace"))
         thread.depth -= 1
         calls: list[tuple[Stream | None, Any, tuple[int, int]]] = []
         if thread.depth == 0:

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "src/api/call_entry.h"
 #include "src/base/per_thread.h"
 
 namespace tutti {
@@ -18,10 +19,23 @@ static_assert(same(tutti_ok, Code::ok) && same(tutti_invalid_argument, Code::inv
               same(tutti_aborted, Code::aborted) && same(tutti_unsupported, Code::unsupported) &&
               same(tutti_internal_error, Code::internal));
 
+tutti_status set_last_error(const char* function, tutti_status status, const char* message) {
+  std::string* last = last_error.get();
+  if (last == nullptr) return status;
+  try {
+    std::string text = function == nullptr ? "" : function;
+    text.append(": ").append(message == nullptr ? "" : message);  // `message` may point into *last.
+    *last = std::move(text);
+  } catch (const std::bad_alloc&) {
+    *last = kOutOfMemory;  // Fits the string's own buffer.
+  }
+  return status;
+}
+
 }  // namespace
 
 tutti_status report(const char* function, const Status& status) {
-  return tutti_report(function, static_cast<tutti_status>(status.code()), status.message().c_str());
+  return set_last_error(function, static_cast<tutti_status>(status.code()), status.message().c_str());
 }
 
 // Returns the text of the thread's last failure; an out-of-memory text if report() could not store it.
@@ -40,16 +54,7 @@ const char* tutti_status_name(tutti_status status) {
 }
 
 tutti_status tutti_report(const char* function, tutti_status status, const char* message) {
-  std::string* last = tutti::last_error.get();
-  if (last == nullptr) return status;
-  try {
-    std::string text = function == nullptr ? "" : function;
-    text.append(": ").append(message == nullptr ? "" : message);  // `message` may point into *last.
-    *last = std::move(text);
-  } catch (const std::bad_alloc&) {
-    *last = tutti::kOutOfMemory;  // Fits the string's own buffer.
-  }
-  return status;
+  return tutti::held_by_group(tutti::set_last_error(function, status, message), nullptr);
 }
 
 int tutti_version(void) { return TUTTI_VERSION; }

@@ -227,12 +227,12 @@ void expect_called_off(const std::function<void(tutti_comm, float*)>& group, con
       TUTTI_EXPECT_OK(tutti_comm_async_error(comm, &error));
       EXPECT_NE(error, tutti_remote_error);
       const std::string own = tutti_last_error(comm);
-      EXPECT_EQ(own.find("calls off"), std::string::npos) << own;
+      EXPECT_EQ(own.find("cancels its group"), std::string::npos) << own;
       EXPECT_NE(own.find(reason), std::string::npos) << own;
       return;
     }
     EXPECT_EQ(tutti_all_reduce(value, value, 1, tutti_float32, tutti_sum, comm, nullptr), tutti_remote_error);
-    EXPECT_NE(last_error().find("rank 0 calls off its group"), std::string::npos) << last_error();
+    EXPECT_NE(last_error().find("rank 0 cancels its group"), std::string::npos) << last_error();
     EXPECT_NE(last_error().find(reason), std::string::npos) << last_error();
   });
 }
@@ -263,7 +263,7 @@ TEST(Group, NamesRankOfInvalidCall_WhenOneThreadHasAllRanks) {
   for (const int rank : {0, 1, 2}) {
     EXPECT_EQ(tutti_all_reduce(&value[rank], &value[rank], 1, tutti_float32, tutti_sum, comms[rank], nullptr),
               rank == 1 ? tutti_invalid_argument : tutti_remote_error);
-    const std::string cause = rank == 1 ? "a group of this rank failed: " : "rank 1 calls off its group: ";
+    const std::string cause = rank == 1 ? "a group of this rank failed: " : "rank 1 cancels its group: ";
     EXPECT_EQ(last_error().find("tutti_all_reduce: " + cause + "tutti_all_reduce: send is null"), 0U) << last_error();
   }
   for (tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_leave(comm));

@@ -24,6 +24,17 @@ TEST_F(GroupTest, HoldsCallsUntilOutermostEnd) {
   EXPECT_EQ(fake_->calls[1].count, 2U);
 }
 
+// For libraries on top, whose own calls may fail in a group.
+TEST_F(GroupTest, IsCancelledByReportedError) {
+  tutti_group_start();
+  EXPECT_EQ(tutti_report("wrap", tutti_ok, ""), tutti_ok);
+  EXPECT_EQ(all_reduce(1), tutti_ok);
+  EXPECT_EQ(tutti_report("wrap", tutti_system_error, "no file"), tutti_system_error);
+  EXPECT_EQ(tutti_group_end(), tutti_system_error);
+  EXPECT_STREQ(tutti_last_error(nullptr), "tutti_group_end: wrap: no file");
+  EXPECT_TRUE(fake_->calls.empty());
+}
+
 // The fake predicts as many microseconds as there are elements.
 TEST_F(GroupTest, SimulationRunsNothing) {
   FakeBackend* other_fake = nullptr;

@@ -293,6 +293,7 @@ class Streams(unittest.TestCase):
         self.assertIsInstance(first, KeyError)
         self.assertIsInstance(second, tutti.RemoteError)
         self.assertEqual(second.peer, 0)
+        self.assertIn("rank 0 cancels its group: group: an exception in its body, KeyError: 'of the body'", str(second))
 
     def test_thread_can_drive_several_ranks_in_a_group(self):
         comms = tutti.Communicator.create_all(3)

@@ -119,7 +119,7 @@ Status Board::failure(Rank self) const {
   const std::string text(head.message, ::strnlen(head.message, sizeof head.message));
   const auto code = static_cast<Code>(head.code);
   if (head.rank != self && head.reason == static_cast<std::uint32_t>(FailureReason::called_off))
-    return remote_error("rank " + std::to_string(head.rank) + " calls off its group: " + text);
+    return remote_error("rank " + std::to_string(head.rank) + " cancels its group: " + text);
   if (head.reason == static_cast<std::uint32_t>(FailureReason::called_off))
     return {code, "a group of this rank failed: " + text};
   if (head.rank == self || names(text, head.rank)) return {code, text};
