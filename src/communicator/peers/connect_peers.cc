@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
@@ -25,6 +26,12 @@ std::uint64_t number_of_process() {
     return random;
   }();
   return number + static_cast<std::uint64_t>(::getpid());
+}
+
+bool has_several_ranks_on_each(const Hosts& hosts) {
+  std::map<Rank, Rank> ranks_of;  // By first rank of the host.
+  for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
+  return std::all_of(ranks_of.begin(), ranks_of.end(), [](const auto& host) { return host.second > 1; });
 }
 
 P2pLevel farthest_p2p() { return config().p2p_disabled ? P2pLevel::loc : config().p2p_level; }
@@ -107,7 +114,8 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   std::set<DeviceIdentity> devices;
   for (const PeerInfo& info : infos)
     if (info.multicast != 0) devices.insert(info.device);
-  for (PeerSet& each : set) each.wants_multicast_ = infos.size() > 1 && devices.size() == infos.size();
+  const bool alone = !has_several_ranks_on_each(set.front().hosts_);
+  for (PeerSet& each : set) each.wants_multicast_ = !alone && devices.size() == infos.size();
   if (!one_host && !set.front().wants_multicast_) budget.ring = {};
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); })) {
     for (PeerSet& each : set) {
