@@ -81,10 +81,13 @@ class OnTheEmulator(unittest.TestCase):
                 choices = [f"{row[placement]['algorithm']} {row[placement]['protocol']}" for placement in ("out_of_place", "in_place")]
                 return result.stderr + result.stdout, choices
 
-            words, choices = tuned("-c", "350")  # The tool waits for each checked call.
+            # The tool waits for each checked call. On a busy machine, ranks agree on later calls to switch at, which may
+            # be behind the last one.
+            words, _ = tuned("-c", "1000")
             result_line = re.search(r"all_reduce from 8192 bytes on, .* by ([a-z_]+ [A-Za-z0-9]+): [\d.]+ us, ", words)
             self.assertTrue(result_line, words)
-            self.assertEqual(choices[1], result_line[1])
+            words, choices = tuned()
+            self.assertEqual(choices, [result_line[1], result_line[1]], words)
             with open(file) as kept:
                 lines = kept.read()
             self.assertIn(f"\nkept {result_line[1]} ", lines)
