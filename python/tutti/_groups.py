@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -41,7 +42,9 @@ class group:
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         if kind is not None:
-            text = f"an exception in its body, {kind.__name__}: {value}"
+            text = "an exception in its body, " + kind.__name__
+            with contextlib.suppress(Exception):  # Its __str__ may fail.
+                text += f": {value}"
             c.report(b"group", Status.invalid_usage, text.encode(errors="replace"))
         thread.depth -= 1
         calls: list[tuple[Stream | None, Any, tuple[int, int]]] = []
