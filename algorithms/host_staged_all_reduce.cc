@@ -1,9 +1,8 @@
 // All-reduce between hosts of equal sizes whose switches add and multicast. In five stages, which overlap across
 // chunks, each rank
 //   0  copies its input into its scratch;
-//   1  adds its shard over the scratch of all ranks of its host, and sends each other host's part of the sum to the
-//   rank
-//      at the same position there;
+//   1  adds its shard over the scratch of all ranks of its host, and sends each other host its part of the sum, to the
+//      rank at the same position;
 //   2  adds its host's part over all hosts, and sends the result back to them;
 //   3  receives the other results, and stores its shard into the scratch of all ranks of its host;
 //   4  copies the other shards to its output.

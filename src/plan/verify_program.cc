@@ -76,7 +76,8 @@ class Compiler {
   std::string check_operand(const Operand& operand, Rank self) const {
     const Problem& problem = program_.plans[0].problem;
     const RankRange owners = owners_of(operand, problem, self);
-    if (owners.end > problem.ranks || owners.first == owners.end) return "names a rank that does not exist";
+    if (owners.first >= problem.ranks || owners.end > problem.ranks || owners.first == owners.end)
+      return "names a rank that does not exist";
     if (!operand.is_memory() || operand.count == 0) return "";
     if (operand.run == 0 || (operand.run < operand.count && operand.stride < operand.run)) return "overlaps itself";
     std::uint64_t units = ~std::uint64_t{0};
