@@ -18,6 +18,18 @@ namespace {
 
 constexpr std::uint32_t kSlots = 4;  // Slots of lanes.
 
+TEST(FitSlots, ShortensChunksOfARing_WhoseMessagesExceedSlots) {
+  const Problem problem = {.ranks = 16, .groups = {{8, 8}}};
+  const auto fitted = [&](const char* algorithm, const Problem& each, std::uint32_t slot_bytes) {
+    SlotLimits limits = {.longest_units = 16, .slot_bytes = 512 << 10};
+    fit_slots(emit_plans(*find(Collective::all_reduce, algorithm), each), slot_bytes, limits);
+    return limits.slot_bytes;
+  };
+  EXPECT_EQ(fitted("host_staged", problem, 32 << 10), 512U << 10) << "16 units of 32 KiB";
+  EXPECT_EQ(fitted("host_staged", problem, 16 << 10), 256U << 10) << "a message is one of 16 units";
+  EXPECT_EQ(fitted("switch_staged", {.ranks = 8, .groups = {}}, 4 << 10), 512U << 10) << "there are no messages";
+}
+
 class PlannedCall : public testing::TestWithParam<cases::Entry> {};
 
 TEST_P(PlannedCall, OverlapsChunks_InPlaceAndOutOfPlace) {

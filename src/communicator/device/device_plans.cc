@@ -21,13 +21,6 @@ Rank position_in(const RankMapping& rank_mapping, Rank rank) {
   return rank_mapping.order.empty() ? rank : static_cast<Rank>(found - rank_mapping.order.begin());
 }
 
-// For plans with lanes and a staging ring: chunks must fit both.
-void fit_slots(std::uint32_t longest_message, std::uint32_t slot_bytes, SlotLimits& limits) {
-  if (std::uint64_t{slot_bytes} * limits.longest_units >= std::uint64_t{limits.slot_bytes} * longest_message) return;
-  limits.slot_bytes = slot_bytes;
-  limits.longest_units = longest_message;
-}
-
 }  // namespace
 
 std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
@@ -88,8 +81,7 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
     }
     TUTTI_CHECK_OK(add_order(rank_mapping, proved, protocol, *connected));
     if (choice.loop.ring > 0)
-      fit_slots(longest_message(proved.plans), slot_data(chooser_.slots_of(algorithm, key.problem), protocol),
-                connected->limits);
+      fit_slots(proved.plans, slot_data(chooser_.slots_of(algorithm, key.problem), protocol), connected->limits);
   }
   plans_.push_back(std::move(connected));
   return plans_.back().get();

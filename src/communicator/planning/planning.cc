@@ -200,6 +200,19 @@ CompressionRequest compression_request(const Call& call, const CommunicatorOptio
 }
 
 // With compression, groups of elements are the smallest parts, with a fixed number of bytes in messages.
+void fit_slots(std::span<const Plan> plans, std::uint32_t slot_bytes, SlotLimits& limits) {
+  std::uint64_t message_units = 0;
+  for (const Plan& plan : plans) {
+    for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+      for (const Operand& target : plan.steps[i].targets)
+        if (target.space == Space::lane) message_units = std::max<std::uint64_t>(message_units, target.count);
+    }
+  }
+  if (message_units == 0) return;
+  const std::uint64_t bytes = std::uint64_t{slot_bytes} * limits.longest_units / message_units;
+  limits.slot_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(limits.slot_bytes, bytes));
+}
+
 Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits, Rank ranks, Launch& launch,
                 CompressionFormat compression) {
   const std::uint64_t group = compression == CompressionFormat::none ? 1 : kCompressionGroup;

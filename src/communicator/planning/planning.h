@@ -94,6 +94,10 @@ struct SlotLimits {
   bool balanced = false;
 };
 
+// For plans with lanes and a staging ring, whose limits are those of a position: shortens chunks so that each message
+// fits a slot, too.
+void fit_slots(std::span<const Plan> plans, std::uint32_t slot_bytes, SlotLimits& limits);
+
 // Cuts a call into chunks for launch.channels channels. Fails if its messages do not fit the slots.
 Status cut_call(const Call& call, const Choice& choice, const SlotLimits& limits, Rank ranks, Launch& launch,
                 CompressionFormat compression = CompressionFormat::none);
