@@ -24,7 +24,8 @@ std::string against(const Query& query) {
   if (algorithm == nullptr) return std::string(name(problem.collective)) + " has no algorithm of this name";
   if (!config().algorithm_is_from_nccl) return {};
   if (!algorithm->supports(problem)) return "it does not support " + describe(problem);
-  if (algorithm->name() == kSwitchStaged && (!query.by_switches || query.compression != CompressionFormat::none))
+  if (algorithm->name() == kSwitchStaged &&
+      (!query.by_switches || query.network || query.compression != CompressionFormat::none))
     return "no switches add or multicast the elements of the call";
   return {};
 }

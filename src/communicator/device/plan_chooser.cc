@@ -145,8 +145,7 @@ Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOption
 }
 
 Result<std::string_view> DevicePlanChooser::protocol_on_devices(const CommunicatorOptions& options) const {
-  if (options.protocol != "LL128" || (peers_.all_on_nvlink() && !peers_.network()))
-    return std::string_view(options.protocol);
+  if (options.protocol != "LL128" || peers_.all_on_nvlink()) return std::string_view(options.protocol);
   const std::string why =
       "protocol 'LL128' needs NVLink between all ranks on different GPUs, because PCIe may split its 128 bytes";
   if (!options.protocol_is_from_nccl) return unsupported(why + ": use LL or Simple, or do not force a protocol");
@@ -167,7 +166,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
   Query query{.problem = problem,
               .block_bytes = call.count * size_of(call.type),
               .mapped = mapped,
-              .algorithm = forced_algorithm(options, problem, by_switches),
+              .algorithm = forced_algorithm(options, problem, by_switches && !peers_.network()),
               .protocol = protocol,
               .compression = compression.compression,
               .max_relative_error = compression.max_relative_error,
