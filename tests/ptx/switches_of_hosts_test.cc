@@ -53,15 +53,15 @@ TEST(SwitchesOfHosts, AreNotUsed_WhenOneRankCannotBind) {
   EXPECT_EQ(log.substr(0, sentence.size()), sentence);
 }
 
-// An object has several devices.
-TEST(SwitchesOfHosts, AreNotBound_WhereARankIsAlone) {
+// No plan uses them.
+TEST(SwitchesOfHosts, AreNotBound_WhereHostsDiffer) {
   const auto work = [](const Member& member) -> std::string {
     return has_multicast(member.own) ? "has a multicast object" : "right";
   };
   EXPECT_EQ(run_ranks_on_hosts({0, 0, 1}, "all", work), "right");
 }
 
-// Without switches there is no ring between hosts, and a request of the algorithm is an error.
+// Without multicast objects there is no ring between hosts, and a request of the algorithm is an error.
 TEST(SwitchesOfHosts, AreRequired) {
   const auto work = [](const Member& member) -> std::string {
     return run_switch_call(member, {DataType::float32, Reduction::sum, 3001}, kAlgorithm);

@@ -210,7 +210,6 @@ TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
   EXPECT_EQ(chosen(query), "hierarchical") << "racks";
 }
 
-// Algorithms on rails have more channels than others. Between hosts there is only Simple.
 // Sums that are not sent whole use the switches of each host, if there are at most 32 hosts of at least 6 ranks.
 TEST(ChooseForGpus, UsesSwitchesOfHosts) {
   const auto query_with_switches = [](std::uint64_t bytes, Rank hosts, Rank size = 8) {
@@ -273,6 +272,7 @@ TEST(ChooseForGpus, DividesRingOfHosts) {
   }
 }
 
+// Algorithms on rails have more channels than others. Between hosts there is only Simple.
 TEST(ChooseForGpus, UsesChannelsOfRails) {
   Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 2);
   EXPECT_EQ(choose(query).value().channels, 3U);

@@ -28,10 +28,13 @@ std::uint64_t number_of_process() {
   return number + static_cast<std::uint64_t>(::getpid());
 }
 
-bool has_several_ranks_on_each(const Hosts& hosts) {
+// True if multicast objects can serve a plan: hosts have equally many ranks, and more than one.
+bool suits_multicast(const Hosts& hosts) {
   std::map<Rank, Rank> ranks_of;  // By first rank of the host.
   for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
-  return std::all_of(ranks_of.begin(), ranks_of.end(), [](const auto& host) { return host.second > 1; });
+  const Rank size = ranks_of.begin()->second;
+  return size > 1 &&
+         std::all_of(ranks_of.begin(), ranks_of.end(), [=](const auto& host) { return host.second == size; });
 }
 
 P2pLevel farthest_p2p() { return config().p2p_disabled ? P2pLevel::loc : config().p2p_level; }
@@ -114,8 +117,8 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   std::set<DeviceIdentity> devices;
   for (const PeerInfo& info : infos)
     if (info.multicast != 0) devices.insert(info.device);
-  const bool alone = !has_several_ranks_on_each(set.front().hosts_);
-  for (PeerSet& each : set) each.wants_multicast_ = !alone && devices.size() == infos.size();
+  const bool suits = suits_multicast(set.front().hosts_) && devices.size() == infos.size();
+  for (PeerSet& each : set) each.wants_multicast_ = suits;
   if (!one_host && !set.front().wants_multicast_) budget.ring = {};
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); })) {
     for (PeerSet& each : set) {

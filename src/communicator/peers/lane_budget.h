@@ -47,8 +47,8 @@ struct LaneBudget {
   RemoteChannels fewer_peers = {};
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
-  // Each of several ranks of a host has one, for use if NVLink connects all of them; of several hosts, only if switches
-  // add. A further communicator has a smaller one, or none between hosts.
+  // Each of several ranks of a host has one, for use if NVLink connects all of them; of several hosts, only if devices
+  // have multicast objects. A further communicator has a smaller one, or none between hosts.
   StagingRing ring = {};
 
   // Bytes of all lanes from one rank to another of its host.

@@ -154,7 +154,8 @@ class PeerSet {
   std::vector<Rank> other_processes_;                       // Ranks of this host in other processes.
   bool one_device_ = false, time_sliced_ = false, own_process_ = false, shares_device_ = false;
   bool all_on_nvlink_ = false;
-  bool wants_multicast_ = false;  // All ranks are on devices of their own with multicast objects, several on each host.
+  bool wants_multicast_ =
+      false;  // All ranks are on devices of their own with multicast objects; see suits_multicast().
   std::byte* multicast_ring_ = nullptr;
   std::uint32_t thread_blocks_ = 0;
   LaneBudget budget_;

@@ -92,8 +92,7 @@ TUTTI_HOST_DEVICE inline std::uint64_t head_of_buffers(const std::byte* from, co
 // A step by switches in buffers of the ranks, whose source or target is a multicast address, or both. Switches serve
 // whole packs there. The threads access the rest in the memory of each rank, or all of it if the buffers of the ranks
 // are at different places of their windows. Sources at multicast addresses are inputs, whose sums are complete, and
-// such targets outputs. Not
-// inlined, like receive_ll128().
+// such targets outputs. Not inlined, like receive_ll128().
 template <typename ThreadBlock>
 TUTTI_HOST_DEVICE [[gnu::noinline]] void fold_of_buffers(ThreadBlock thread_block, const KernelMemory& memory,
                                                          const FoldTask& call, std::uint64_t count, Fold kind) {
