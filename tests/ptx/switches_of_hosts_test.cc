@@ -53,6 +53,15 @@ TEST(SwitchesOfHosts, AreNotUsed_WhenOneRankCannotBind) {
   EXPECT_EQ(log.substr(0, sentence.size()), sentence);
 }
 
+// NCCL_ALGO=NVLS is for one host.
+TEST(SwitchesOfHosts, IgnoreNcclsVariable) {
+  const auto work = [](const Member& member) -> std::string {
+    const std::string ran = run_switch_call(member, {.count = 3001, .by_nccl = true}, "switch_staged");
+    return ran == "ran host_one_shot" ? "right" : ran;
+  };
+  EXPECT_EQ(run_ranks_on_hosts({0, 0, 1, 1}, "all", work).substr(0, 5), "right");  // The log may follow.
+}
+
 // No plan uses them.
 TEST(SwitchesOfHosts, AreNotBound_WhereHostsDiffer) {
   const auto work = [](const Member& member) -> std::string {
