@@ -65,6 +65,19 @@ struct CallData {
   }
 };
 
+// Runs a call with the algorithm and the options of a shape.
+inline Status run_as_requested(DeviceRanks& own, const Call& call, const SwitchCall& shape, const char* algorithm) {
+  DeviceCall made = own.call(0, call);
+  made.options.algorithm = algorithm;
+  made.options.algorithm_is_from_nccl = shape.by_nccl;
+  made.options.channels = shape.channels;
+  made.options.timeout_ms = 500'000;
+  made.options.update_agreement_hash();
+  Status status = enqueue({&made, 1});
+  if (status.ok()) own.synchronize();
+  return status;
+}
+
 // Makes a call of a rank that requests `algorithm`. Returns "right", or an error.
 inline std::string run_switch_call(const Member& member, const SwitchCall& shape, const char* algorithm) {
   const auto& [own, rank, ranks, meet] = member;
@@ -84,15 +97,8 @@ inline std::string run_switch_call(const Member& member, const SwitchCall& shape
   Call call = call_of(shape.collective, shape.type, shape.count, input, output);
   call.root = problem.root;
   call.reduction = shape.reduction;
-  DeviceCall made = own.call(0, call);
-  made.options.algorithm = algorithm;
-  made.options.algorithm_is_from_nccl = shape.by_nccl;
-  made.options.channels = shape.channels;
-  made.options.timeout_ms = 500'000;
-  made.options.update_agreement_hash();
-  const Status status = enqueue({&made, 1});
+  const Status status = run_as_requested(own, call, shape, algorithm);
   if (!status.ok()) return status.message();
-  own.synchronize();
   if (std::memcmp(output, wanted.data(), wanted.size()) != 0)
     return std::string("wrong ") + name(shape.type) + " of " + name(shape.collective) + ", " +
            std::to_string(shape.count);

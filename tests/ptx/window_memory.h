@@ -71,15 +71,8 @@ inline std::string run_in(const WindowMemory& window, const Member& member, cons
   member.meet.arrive_and_wait();
   Call call = call_of(shape.collective, shape.type, shape.count, window.at(places.input), window.at(places.output));
   call.reduction = shape.reduction;
-  DeviceCall made = member.own.call(0, call);
-  made.options.algorithm = algorithm;
-  made.options.algorithm_is_from_nccl = shape.by_nccl;
-  made.options.channels = shape.channels;
-  made.options.timeout_ms = 500'000;
-  made.options.update_agreement_hash();
-  const Status status = enqueue({&made, 1});
+  const Status status = run_as_requested(member.own, call, shape, algorithm);
   if (!status.ok()) return status.message();
-  member.own.synchronize();
   std::vector<std::byte> wanted(window.bytes(), kOther);
   std::copy(data.input.begin(), data.input.end(), wanted.begin() + static_cast<std::ptrdiff_t>(places.input));
   std::copy(data.output.begin(), data.output.end(), wanted.begin() + static_cast<std::ptrdiff_t>(places.output));
