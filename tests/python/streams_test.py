@@ -295,6 +295,17 @@ class Streams(unittest.TestCase):
         self.assertEqual(second.peer, 0)
         self.assertIn("rank 0 cancels its group: group: an exception in its body, KeyError: 'of the body'", str(second))
 
+    def test_group_ends_after_an_exception_without_text(self):
+        class Silent(Exception):
+            def __str__(self):
+                raise ValueError
+
+        comm = tutti.Communicator()
+        with self.assertRaises(Silent), tutti.group():
+            raise Silent
+        self.assertEqual(comm.all_reduce(numpy.ones(2)).tolist(), [1, 1])  # No group is open, which would delay the call.
+        comm.close()
+
     def test_thread_can_drive_several_ranks_in_a_group(self):
         comms = tutti.Communicator.create_all(3)
         with tutti.group():
