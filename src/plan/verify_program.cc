@@ -71,8 +71,6 @@ class Compiler {
     return {};
   }
 
-  static bool is_all(const Operand& operand) { return operand.is_of_several(); }
-
   std::string check_operand(const Operand& operand, Rank self) const {
     const Problem& problem = program_.plans[0].problem;
     const RankRange owners = owners_of(operand, problem, self);
@@ -118,11 +116,12 @@ class Compiler {
       if (operand.space == Space::input) return "writes the caller's input";
     }
     for (const Operand& operand : step.sources) {
-      if (is_all(operand) && operand.space == Space::output)
+      if (operand.is_of_several() && operand.space == Space::output)
         return "folds the outputs of all ranks; such a fold reads inputs or scratch";
     }
     if (step.fold == Fold::complete && !reduces(problem.collective))
       return "a complete fold in a collective that does not reduce";
+    const auto is_all = [](const Operand& operand) { return operand.is_of_several(); };
     const bool from_all = std::any_of(step.sources.begin(), step.sources.end(), is_all);
     if ((from_all || std::any_of(step.targets.begin(), step.targets.end(), is_all)) && (sources != 1 || targets != 1))
       return "accesses memory of all ranks beside other sources or targets";

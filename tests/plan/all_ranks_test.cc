@@ -207,6 +207,19 @@ TEST(AllOfHost, AreTheRanksOfOneHost) {
   EXPECT_NE(error(Fold::partial).find("contribution is not included"), std::string::npos) << error(Fold::partial);
 }
 
+class SendsToAllRanks : public Sample {
+ public:
+  SendsToAllRanks() : Sample(Collective::all_reduce) {}
+  Shape shape(const Problem&) const override { return {.rounds = 1, .stages = {0}}; }
+  void emit(const Problem&, Rank, std::uint32_t, Steps& steps) const override { steps.send(input(0), kAllRanks); }
+};
+
+TEST(AllRanks, AreNoPeerOfALane) {
+  const std::string error =
+      verify(emit_plans(SendsToAllRanks(), problem(Collective::all_reduce, 2))).status().message();
+  EXPECT_NE(error.find("names a rank that does not exist"), std::string::npos) << error;
+}
+
 TEST(AllOfHost, ArePrintedMappedAndExpanded) {
   Plan plan = emit_plan(SumsOfHosts(Fold::partial), on_two_hosts(), 3);
   const std::string printed = "scratch[0] of all ranks of the host -> output[0]";
