@@ -280,7 +280,8 @@ TEST(Config, WarnsOfUnsupportedNcclValues) {
     return warnings.size() == 1 ? warnings[0] : std::to_string(warnings.size()) + " warnings";
   };
   EXPECT_EQ(warning("NCCL_ALGO", "NVLSTree"),
-            "NVLSTree of NCCL_ALGO has no effect: sums by switches exist within one host only; use NVLS");
+            "NVLSTree of NCCL_ALGO has no effect: host_staged, which adds by the switches of several hosts, "
+            "is the default");
   EXPECT_EQ(warning("NCCL_ALGO", "NVLS"), "0 warnings");
   EXPECT_EQ(warning("NCCL_ALGO", "allreduce:nvls"),
             "allreduce:nvls of NCCL_ALGO ignored: a name is forced for all collectives that have it");
