@@ -75,7 +75,7 @@ bool prefers_ll(const Query& query, std::string_view algorithm) {
 // Algorithm that is predicted to be the fastest, if it uses the staging ring; else "".
 std::string_view on_ring(const Query& query) {
   const Rank ranks = query.problem.ranks;
-  if (!has_ring(query, kSwitchStaged) || !query.protocol.empty() || ranks == 1 || ranks > kFewRanks) return "";
+  if (!has_ring(query, kSwitchStaged) || !permits_simple(query) || ranks == 1 || ranks > kFewRanks) return "";
   if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return "";
   if (query.by_switches && ranks >= kMinSwitchRanks && query.block_bytes >= kMinStagedBytes) return kSwitchStaged;
   // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring, and
@@ -93,7 +93,7 @@ std::uint64_t min_switch_mapped_bytes(const Query& query) {
 // True if sums by switches in the buffers are predicted to be the fastest.
 bool prefers_switches_in_buffers(const Query& query) {
   const Rank ranks = query.problem.ranks;
-  if (!query.mapped || !query.by_switches_mapped || !query.protocol.empty()) return false;
+  if (!query.mapped || !query.by_switches_mapped || !permits_simple(query)) return false;
   if (ranks < kMinSwitchMappedRanks || ranks > kFewRanks) return false;
   return query.block_bytes >= min_switch_mapped_bytes(query);
 }
@@ -200,8 +200,8 @@ std::string_view switch_algorithm(const Query& query) {
   const Rank blocks = query.problem.collective == Collective::all_reduce ? 1 : query.problem.ranks;
   const bool large = query.block_bytes * blocks >= min_switch_mapped_bytes(query);
   // switch_staged ignores the protocol. switch_mapped would cut its chunks to the slots of LL.
-  const bool simple = query.protocol.empty() || query.protocol == "Simple";
-  return exists && large && simple && query.mapped && query.by_switches_mapped ? kSwitchMapped : kSwitchStaged;
+  return exists && large && permits_simple(query) && query.mapped && query.by_switches_mapped ? kSwitchMapped
+                                                                                              : kSwitchStaged;
 }
 
 void limit_channels(const Query& query, Choice& choice) {

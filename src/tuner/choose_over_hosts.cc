@@ -55,8 +55,7 @@ std::string_view once_between_hosts(const Query& query) {
 
 // True if host_staged has switches in each host, and channels along rails.
 bool has_switches(const Query& query, std::size_t hosts) {
-  const bool simple = query.protocol.empty() || query.protocol == "Simple";
-  return query.by_switches && simple && hosts <= kMaxStagedHosts && has_ring(query, kHostStaged) &&
+  return query.by_switches && permits_simple(query) && hosts <= kMaxStagedHosts && has_ring(query, kHostStaged) &&
          query.problem.groups[0][0] >= kMinSwitchRanks && supports(query, kHostStaged) &&
          remote_peers(query, kHostStaged) != RemotePeers::all;
 }

@@ -11,6 +11,9 @@ inline constexpr Rank kFewRanks = 8;  // As many as a host usually has.
 // From so many ranks on a host on, switches are predicted to be faster than lanes.
 inline constexpr Rank kMinSwitchRanks = 6;
 
+// True if no protocol is forced but Simple, which calls in the staging ring and in buffers of peers use.
+inline bool permits_simple(const Query& query) { return query.protocol.empty() || query.protocol == "Simple"; }
+
 // Returns the algorithm for ranks of several hosts; empty if it does not depend on hosts.
 std::string_view choose_over_hosts(const Query& query);
 

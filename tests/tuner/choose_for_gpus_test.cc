@@ -187,7 +187,8 @@ TEST(ChooseForGpus, ChoosesStaging_ForMediumSums) {
   query.mapped = false;
   query.protocol = "LL";
   EXPECT_EQ(chosen(query), "two_shot") << "staging has no messages";
-  query.protocol = "";
+  query.protocol = "Simple";
+  EXPECT_EQ(chosen(query), "two_shot_staged");
   query.compression = CompressionFormat::int8;
   EXPECT_EQ(chosen(query), "two_shot");
 }

@@ -69,6 +69,8 @@ TEST(ChooseForGpus, ChoosesSwitches_WhereTheyArePredictedToBeFaster) {
   EXPECT_EQ(with([](Query& query) { query.ring = {}; }), "two_shot");
   EXPECT_EQ(with([](Query& query) { query.algorithm = "two_shot"; }), "two_shot");
   EXPECT_EQ(with([](Query& query) { query.compression = CompressionFormat::int8; }), "two_shot");
+  EXPECT_EQ(with([](Query& query) { query.protocol = "Simple"; }), kSwitchStaged) << "the protocol of the ring";
+  EXPECT_EQ(with([](Query& query) { query.protocol = "LL"; }), "two_shot");
 }
 
 // Buffers in windows that switches access. The staging ring serves smaller sums, and ordinary buffers.
@@ -98,6 +100,8 @@ TEST(ChooseForGpus, ChoosesSwitchesInBuffers_ForLargeSums) {
   EXPECT_EQ(changed([](Query& query) { query.by_switches_mapped = false; }), kSwitchStaged);
   EXPECT_EQ(changed([](Query& query) { query.compression = CompressionFormat::int8; }), "two_shot");
   EXPECT_EQ(changed([](Query& query) { query.algorithm = "two_shot_mapped"; }), "two_shot_mapped");
+  EXPECT_EQ(changed([](Query& query) { query.protocol = "Simple"; }), kSwitchMapped);
+  EXPECT_EQ(changed([](Query& query) { query.protocol = "LL"; }), "two_shot_mapped");
   const Choice choice = with(8, 64 * kMiB, [](Query&) {});
   EXPECT_TRUE(choice.mapped && choice.by_switches && !choice.staged);
   EXPECT_EQ(choice.protocol, Protocol::simple);
