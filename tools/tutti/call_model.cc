@@ -70,8 +70,10 @@ bool CallModel::switches_add() const {
 
 LaneBudget CallModel::lane_budget() const {
   const Rank near = network().ranks_per_host() * network().hosts_per_nvlink_domain();
-  return budget_for(
-      {.local = near - 1, .remote = network().ranks() - near, .partners = rails_.partners(), .rail = rails_.others()});
+  return budget_for({.local = near - 1,
+                     .remote = network().ranks() - near,
+                     .partners = rails_.partners(),
+                     .others_on_rail = rails_.others()});
 }
 
 void CallModel::set_lanes(Query& query) const {

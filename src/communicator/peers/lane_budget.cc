@@ -62,7 +62,7 @@ struct LaneRoom {
     return peers.partners * more_than_to_all(budget, RemotePeers::partners) <= partner_bytes;
   }
   bool holds_rail(const LaneBudget& budget) const {
-    return peers.rail * more_than_to_all(budget, RemotePeers::rail) <= rail_bytes;
+    return peers.others_on_rail * more_than_to_all(budget, RemotePeers::rail) <= rail_bytes;
   }
 
  private:
@@ -114,7 +114,7 @@ void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
   budget.fewer_peers.partners = budget.channels;
   while (budget.fewer_peers.partners > budget.remote_channels && !room.holds_partners(budget))
     --budget.fewer_peers.partners;
-  if (room.peers.rail > 0) choose_lanes_on_rail(room, budget);
+  if (room.peers.others_on_rail > 0) choose_lanes_on_rail(room, budget);
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
 LanePeers peers_in(const Hosts& hosts, const Rails& rails) {
   std::map<Rank, Rank> ranks_of;  // By first rank of the host.
   for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
-  LanePeers peers = {.partners = rails.partners(), .rail = rails.others()};
+  LanePeers peers = {.partners = rails.partners(), .others_on_rail = rails.others()};
   for (const auto& [first, ranks] : ranks_of) {
     peers.local = std::max(peers.local, ranks - 1);
     peers.remote = std::max(peers.remote, hosts.ranks() - ranks);

@@ -69,9 +69,9 @@ struct LaneBudget {
 
 // Maximum numbers of peers of any rank.
 struct LanePeers {
-  Rank local = 0;               // On its host.
-  Rank remote = 0;              // On other hosts, those of the rail included.
-  Rank partners = 0, rail = 0;  // See Rails::partners() and others().
+  Rank local = 0;                         // On its host.
+  Rank remote = 0;                        // On other hosts, those of the rail included.
+  Rank partners = 0, others_on_rail = 0;  // See Rails::partners() and others().
 };
 LanePeers peers_in(const Hosts& hosts, const Rails& rails);
 

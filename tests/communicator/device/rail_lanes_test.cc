@@ -32,8 +32,10 @@ void add_tags(std::vector<Plan> plans, TagsByPair& tags) {
 
 LaneBudget budget_of(Rank hosts, Rank size) {
   const Rails rails(hosts_of(hosts, size));
-  return budget_for(
-      {.local = size - 1, .remote = (hosts - 1) * size, .partners = rails.partners(), .rail = rails.others()});
+  return budget_for({.local = size - 1,
+                     .remote = (hosts - 1) * size,
+                     .partners = rails.partners(),
+                     .others_on_rail = rails.others()});
 }
 
 TEST(Rails, ConnectPositions) {
@@ -140,8 +142,10 @@ TEST(LaneBudget, HasNoMoreChannelsAlongARailThanToPartners) {
   for (Rank hosts = 5; hosts <= 512; hosts += hosts < 80 ? 1 : 27) {
     for (const Rank size : {2U, 4U, 8U, 32U, 72U}) {
       const Rails rails(hosts_of(hosts, size));
-      const LanePeers peers = {
-          .local = size - 1, .remote = (hosts - 1) * size, .partners = rails.partners(), .rail = rails.others()};
+      const LanePeers peers = {.local = size - 1,
+                               .remote = (hosts - 1) * size,
+                               .partners = rails.partners(),
+                               .others_on_rail = rails.others()};
       for (const LaneLimit limit : {LaneLimit::large, LaneLimit::small, LaneLimit::in_host_memory}) {
         const LaneBudget budget = budget_for(peers, 4096, limit);
         EXPECT_GE(budget.fewer_peers.partners, budget.fewer_peers.rail) << hosts << " hosts of " << size;
