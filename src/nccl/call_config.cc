@@ -153,7 +153,8 @@ Outcome bound_channels(const ncclCollConfig_t& config, const Settings& settings,
 
 }  // namespace
 
-// A selection that is not forced is dropped if the call cannot use it. A prediction shows that without communication.
+// A selection that is not forced is dropped if the call cannot use it. A prediction shows that without communication. A
+// request of copy engines needs none, since calls that cannot use them run without.
 Outcome configure(Call& call, const ncclCollConfig_t& given) {
   ncclCollConfig_t config = {};
   TUTTI_NCCL_CHECK(copy_known(given, kFirstSize, kInitializer, config));
@@ -165,7 +166,7 @@ Outcome configure(Call& call, const ncclCollConfig_t& given) {
   TUTTI_NCCL_CHECK(bound_channels(config, call.communicator->settings, options));
   const tutti_comm base = options.has_compression() ? call.communicator->comm() : handle_for(call);
   TUTTI_NCCL_CHECK(find_handle(call, base, options));
-  if (options.algorithm.empty() || config.forceAlgSelection == 1) return {};
+  if (options.algorithm.empty() || options.algorithm == kZeroCtaAlgorithm || config.forceAlgSelection == 1) return {};
   double time_us = 0;
   if (!simulate({call}, time_us).failed()) return {};
   options.algorithm.clear();

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "tests/nccl/clients.h"
+#include "tests/nccl/newer_nccl.h"
 #include "tests/tuner/plugin/stand_in.h"
 
 namespace tutti::test {
@@ -35,6 +36,25 @@ TEST(TunerPlugin, ReceivesNcclsNumbers) {
   });
   EXPECT_EQ(stand_in.answers, 4);
   EXPECT_EQ(stand_in.requested.collective, 0);
+}
+
+// A request of copy engines does not predict each call.
+TEST(TunerPlugin, IsAskedOnceForCallsWithPolicyZero) {
+  StandIn& stand_in = stand_in_of(STAND_IN_V4);
+  stand_in.answer = nullptr;
+  stand_in.answers = 0;
+  const NcclRanks ranks(2);
+  ncclCollConfig_t config = call_config();
+  config.forceAlgSelection = 0;
+  config.CTAPolicy = NCCL_CTA_POLICY_ZERO;
+  run_threads(2, [&](int rank) {
+    std::vector<int> send(1000, rank), recv(2000);
+    for (int turn = 0; turn < 3; ++turn)
+      NCCL_EXPECT_OK(
+          ncclAllGatherConfig(send.data(), recv.data(), send.size(), ncclInt32, ranks[rank], nullptr, &config));
+    EXPECT_EQ(recv[1000], 1);
+  });
+  EXPECT_EQ(stand_in.answers, 2);
 }
 
 }  // namespace
