@@ -176,33 +176,39 @@ TEST(CopyEngines, RunInOrderWithKernels) {
   EXPECT_EQ(run_members(4, work), "right");
 }
 
-// The call is ordered with the stream's work before and after it.
-TEST(CopyEngines, RunInTheDefaultStream) {
+// The call is ordered with the stream's work before and after it. Copies between devices do not run in the legacy
+// stream, where they would wait for the peers' launches, which wait for this rank.
+std::string run_in_stream(DeviceStream stream) {
   constexpr std::uint32_t kTurns = 5;
-  const auto work = [](const Member& member) -> std::string {
+  const auto work = [=](const Member& member) -> std::string {
     const auto& [own, rank, ranks, meet] = member;
     WindowMemory window(member);
     Device& device = own.rig().device();
     DeviceCall gather = requested(member, gather_call(window));
-    gather.stream = nullptr;
+    gather.stream = stream;
     std::vector<const std::byte*> inputs;
     for (std::uint32_t turn = 0; turn < kTurns; ++turn) inputs.push_back(on_host(member, block_of(rank, turn)));
     auto* results = own.take<std::byte>(kTurns * ranks * kBlockBytes);
     meet.arrive_and_wait();
     for (std::uint32_t turn = 0; turn < kTurns; ++turn) {
-      Status status = device.copy(window.at(0), inputs[turn], kBlockBytes, nullptr);
+      Status status = device.copy(window.at(0), inputs[turn], kBlockBytes, stream);
       if (status.ok()) status = enqueue({&gather, 1});
       if (status.ok())
-        status = device.copy(results + turn * ranks * kBlockBytes, window.at(kOutputAt), ranks * kBlockBytes, nullptr);
+        status = device.copy(results + turn * ranks * kBlockBytes, window.at(kOutputAt), ranks * kBlockBytes, stream);
       if (!status.ok()) return status.message();
     }
-    (void)own.rig().synchronize(nullptr);
+    (void)own.rig().synchronize(stream);
     const std::string found = check_turns(results, kTurns, ranks);
     if (!found.empty()) return found;
     meet.arrive_and_wait();
     return window.withdraw();
   };
-  EXPECT_EQ(run_members(3, work), "right");
+  return run_members(3, work);
+}
+
+TEST(CopyEngines, RunInDefaultStreams) {
+  for (const cudaStream_t stream : {cudaStream_t(), cudaStreamLegacy, cudaStreamPerThread})
+    EXPECT_EQ(run_in_stream(stream), "right") << stream;
 }
 
 // Replays with new inputs, and a call without the graph between them.

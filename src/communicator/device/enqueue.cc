@@ -111,8 +111,9 @@ class ConcurrentCalls {
 
   // Copies between devices in the default stream may wait for all work of both devices, which may wait for this rank.
   static DeviceStream stream_of(const DeviceCall& call) {
-    const bool moves = call.stream == nullptr && call.backend().by_copy_engines(call.call, call.options);
-    return moves ? call.backend().queue() : call.stream;
+    DeviceBackend& backend = call.backend();
+    const bool moves = backend.device().is_default(call.stream) && backend.by_copy_engines(call.call, call.options);
+    return moves ? backend.queue() : call.stream;
   }
 
   // True if only collectives of one communicator run here. The time of the launch is then the time of these calls.

@@ -304,6 +304,9 @@ Status CudaDevice::copy(std::byte* to, const std::byte* from, std::size_t bytes,
   return check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)), "cudaMemcpyAsync");
 }
 
+// cudaStreamPerThread orders copies as created streams do.
+bool CudaDevice::is_default(DeviceStream stream) const { return stream == nullptr || stream == cudaStreamLegacy; }
+
 Status CudaDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) {
   const OnDevice here(ordinal_);
   return driver()

@@ -63,6 +63,7 @@ class CudaDevice final : public Device {
 
   Status launch(const DeviceLaunch& launch, DeviceStream stream) override;
   Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) override;
+  bool is_default(DeviceStream stream) const override;
   Status apply_residual(const ResidualTask& task, DeviceStream stream) override;
   Status put_word(std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;
   Status hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) override;

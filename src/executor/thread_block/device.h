@@ -192,6 +192,8 @@ class Device {
   // leave room for them.
   virtual Status launch(const DeviceLaunch& launch, DeviceStream stream) = 0;
   virtual Status copy(std::byte* to, const std::byte* from, std::size_t bytes, DeviceStream stream) = 0;
+  // True for the stream in which copies between devices wait for all work of both.
+  virtual bool is_default(DeviceStream stream) const { return stream == nullptr; }
   // Enqueues error feedback. Waits for no peer, and may use the whole device.
   virtual Status apply_residual(const ResidualTask& task, DeviceStream stream) = 0;
 

@@ -83,12 +83,14 @@ struct Place {
   bool on_host = true;
   bool reachable = true;  // By the copying device.
   bool fits = true;
+  int device = -1;  // -1: host memory.
 };
 
 Place place_of(const void* memory, std::size_t bytes, const DeviceState& device) {
   const Allocation* allocation = find_allocation(memory);
   if (allocation == nullptr) return {};
   Place place = {.known = true, .on_host = allocation->on_host()};
+  if (!place.on_host) place.device = allocation->device;
   place.fits = static_cast<const std::byte*>(memory) + bytes <= allocation->begin + allocation->bytes;
   // Copies between devices need no peer access: the driver stages them. Mapped memory needs access.
   place.reachable =
@@ -134,6 +136,15 @@ cudaError_t copy_staged(Lock& lock, Stream& stream, const CopyRequest& request, 
   return device_state(stream.device).fault;
 }
 
+// In the legacy stream, a copy between devices waits for all earlier work of both. Source: CUDA programming guide,
+// "Peer-to-Peer Memory Copy".
+void await_devices(Stream& legacy, const Place& to, const Place& from) {
+  std::vector<TaskPtr> before = last_tasks(device_state(to.device));
+  const std::vector<TaskPtr> others = last_tasks(device_state(from.device));
+  before.insert(before.end(), others.begin(), others.end());
+  append(legacy, nullptr, std::move(before));
+}
+
 // Copies of pageable memory, which the driver stages, and copies within host memory wait for the stream, and return
 // when they are done, except for small copies to a device. During capture they are nodes. Source: CUDA runtime API,
 // "API synchronization behavior".
@@ -150,6 +161,8 @@ cudaError_t copy_in(Lock& lock, Stream& stream, const CopyRequest& request) {
   const ptx::CopyLaunch launch = {.to = target, .from = source, .bytes = request.bytes, .device = stream.device};
   const bool staged = !from.known && to.known && !to.on_host && request.bytes <= kMaxStagedBytes;
   if (staged && stream.capture == nullptr) return copy_staged(lock, stream, request, launch);
+  const bool between_devices = to.device >= 0 && from.device >= 0 && to.device != from.device;
+  if (between_devices && &stream == &device.legacy) await_devices(stream, to, from);
   TaskPtr task;
   const cudaError_t error = enqueue(stream, {cudaGraphNodeTypeMemcpy, make_copy("a copy", launch)}, &task);
   if (error != cudaSuccess || task == nullptr) return error;
