@@ -142,10 +142,24 @@ TEST(CopyEngineFailures, ReadWindows_WhenTheirRankIsDestroyed) {
 
 // ---- Calls that cannot use them ----
 
-std::string run_by_kernels(const WindowMemory& window, const Member& member) {
+std::atomic<const char*> reason = "";
+std::atomic<Rank> reasons = 0;
+
+// From now on counts the lines of the log that contain the words.
+void count_reasons(const char* words) {
+  reason = words;
+  set_log_level(LogLevel::info);
+  set_log_sink([](std::string_view line) { reasons += line.find(reason.load()) != line.npos ? 1 : 0; });
+}
+
+// Each rank logs the reason once.
+std::string run_by_kernels(const WindowMemory& window, const Member& member, const char* why) {
   const SwitchCall shape = {.count = 1003, .collective = Collective::all_gather};
+  count_reasons(why);
   const std::string result = run_in(window, member, shape, {}, kRequest);
   if (result == "right") return "used copy engines";
+  member.meet.arrive_and_wait();
+  if (reasons != member.ranks) return std::to_string(reasons) + " reasons";
   return result.starts_with("ran ") ? "right" : result;
 }
 
@@ -153,7 +167,7 @@ TEST(CopyEngineFailures, AreNotUsed_WhereMemoryHasNoFile) {
   ::setenv("TUTTI_PTX_FILES", "refused", 1);
   const auto work = [](const Member& member) {
     WindowMemory window(member);
-    return run_by_kernels(window, member);
+    return run_by_kernels(window, member, "engines: some window is not in memory of");
   };
   EXPECT_EQ(run_members(2, work), "right");
   ::unsetenv("TUTTI_PTX_FILES");
@@ -170,7 +184,7 @@ TEST(CopyEngineFailures, AreNotUsed_WhileOneWindowHasNoFile) {
     if (result != "right") return result;
     const WindowHandle other = backend.register_window({plain, kWindowBytes, WindowGuarantee::symmetric}).value();
     if (other == 0) return "no window";
-    result = run_by_kernels(window, member);
+    result = run_by_kernels(window, member, "engines: some window is not in memory of");
     if (result != "right") return result;
     member.meet.arrive_and_wait();
     if (!backend.deregister_window(other).ok()) return "still a window";
@@ -184,7 +198,7 @@ TEST(CopyEngineFailures, AreNotUsed_WhileOneWindowHasNoFile) {
 TEST(CopyEngineFailures, AreNotUsed_WhenOnlyCallsOfThreadsRequestThem) {
   const auto work = [](const Member& member) {
     WindowMemory window(member);
-    return run_by_kernels(window, member);
+    return run_by_kernels(window, member, "engines: only calls request them, but ranks share a process");
   };
   EXPECT_EQ(run_ranks(2, "none", work), "right");
 }
@@ -215,10 +229,8 @@ TEST(CopyEngineFailures, AreNotUsed_ForCompressedMessages) {
 
 TEST(CopyEngineFailures, AreNotUsed_OutsideOfWindows) {
   const auto work = [](const Member& member) -> std::string {
-    static std::atomic<int> reasons = 0;
     const auto& [own, rank, ranks, meet] = member;
-    set_log_level(LogLevel::info);
-    set_log_sink([](std::string_view line) { reasons += line.find("its buffers are not in") != line.npos ? 1 : 0; });
+    count_reasons("engines: its buffers are not in");
     WindowMemory window(member);
     const auto* input = own.take<std::uint8_t>(kBlockBytes, static_cast<std::uint8_t>(rank));
     auto* output = own.take<std::uint8_t>(ranks * kBlockBytes);

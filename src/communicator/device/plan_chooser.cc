@@ -194,11 +194,12 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
 
 std::string_view DevicePlanChooser::against_copy_engines(const Call& call, const CommunicatorOptions& options) const {
   if (!compression_request(call, options, peers_.ranks()).raw()) return "its messages are compressed";
+  if (peers_.on_one_device()) return "all ranks share a GPU";
+  if (peers_.network()) return "the ranks are on several hosts";
+  if (peers_.through_host()) return "some ranks communicate through host memory";
   if (!windows_.windows_of(call).both())
     return "its buffers are not in windows that all ranks have registered with TUTTI_WINDOW_SYMMETRIC";
-  if (windows_.all_copyable()) return "";
-  return "some window is not in memory of tutti_mem_alloc_cuda or ncclMemAlloc that files share, or ranks share a GPU, "
-         "or ranks of one process do not request copy engines for the communicator";
+  return windows_.against_copies();
 }
 
 // ---- Candidates ----

@@ -21,9 +21,6 @@ WindowHandle next_handle() {
   return ++last;
 }
 
-// Answers of a rank about a new window.
-constexpr std::uint32_t kNotOpened = 0, kOpened = 1, kCopyable = 2;
-
 // Not a failure: calls run without the window.
 void notify(const Status& why) { log(LogLevel::info, "a buffer cannot become a window: %s", why.message().c_str()); }
 
@@ -117,16 +114,15 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   Status opened = exchange_files(infos, file, files);
   if (opened.ok()) opened = open(infos, files, number);
   if (!opened.ok()) notify(opened);
-  const bool copyable = opened.ok() && !windows_[number].copied_from.empty();
-  const std::uint32_t answer = copyable ? kCopyable : opened.ok() ? kOpened : kNotOpened;
-  auto answers = gather<std::uint32_t>({&control_}, {{answer}});
+  Window& window = windows_[number];
+  auto answers = gather<Answer>({&control_}, {{opened.ok() ? window.answer : Answer::not_opened}});
   if (!answers.ok()) {
     close(number);
     return std::move(answers).status();
   }
-  const std::vector<std::uint32_t>& everywhere = answers.value().front();
-  const std::uint32_t min_answer = *std::min_element(everywhere.begin(), everywhere.end());
-  if (min_answer == kNotOpened) {
+  const std::vector<Answer>& everywhere = answers.value().front();
+  window.answer = *std::min_element(everywhere.begin(), everywhere.end());
+  if (window.answer == Answer::not_opened) {
     close(number);
     TUTTI_CHECK_OK(await_all());  // Memory must not be freed while a peer has it open.
     return WindowHandle{0};
@@ -136,14 +132,11 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
     close(number);
     return bound;
   }
-  Window& window = windows_[number];
   window.handle = next_handle();
   window.memory = own.memory;
   window.bytes = own.bytes;
   ++count_;
   multicast_count_ += window.multicast != nullptr ? 1 : 0;
-  if (min_answer != kCopyable) window.copied_from.clear();
-  copyable_count_ += min_answer == kCopyable ? 1 : 0;
   return window.handle;
 }
 
@@ -161,28 +154,45 @@ Status DeviceWindows::open(const std::vector<WindowInfo>& infos, const std::vect
   }
   WindowPart* row = parts_ + std::size_t{number} * infos.size();
   TUTTI_CHECK_OK(device.upload(reinterpret_cast<std::byte*>(row), std::as_bytes(std::span(parts))));
-  windows_[number].copied_from = open_for_copies(infos, std::move(parts), number);
+  windows_[number].answer = open_for_copies(infos, std::move(parts), number);
   return {};
 }
 
 // A mapping from a file keeps the memory, so pending copies do not access freed memory after a failure. Ranks that
 // share a process map each other's memory only if the communicator requests copy engines: granting access may wait for
 // kernels of the device.
-std::vector<WindowPart> DeviceWindows::open_for_copies(const std::vector<WindowInfo>& infos,
-                                                       std::vector<WindowPart> parts, std::uint32_t number) {
-  if (peers_.shares_device() || peers_.time_sliced()) return {};
+DeviceWindows::Answer DeviceWindows::open_for_copies(const std::vector<WindowInfo>& infos,
+                                                     std::vector<WindowPart> parts, std::uint32_t number) {
+  if (peers_.shares_device() || peers_.time_sliced()) return Answer::shared_device;
   Device& device = peers_.own_memory().device();
   for (Rank peer = 0; peer < infos.size(); ++peer) {
     const DeviceShare& share = infos[peer].share;
-    if (!share.by_file()) return {};
+    if (!share.by_file()) return Answer::no_file;
     if (peer == control_.rank() || !peers_.is_here(peer)) continue;
-    if (control_.options().algorithm != kCopyEngines) return {};
+    if (control_.options().algorithm != kCopyEngines) return Answer::not_requested;
     const auto memory = device.open(share, File(::fcntl(infos[peer].own_file, F_DUPFD_CLOEXEC, 0)));
-    if (!memory.ok()) return {};
+    if (!memory.ok()) return Answer::not_mapped;
     windows_[number].opened.push_back(memory.value());
     parts[peer].base = reinterpret_cast<std::uint64_t>(memory.value()) + share.offset;
   }
-  return parts;
+  windows_[number].copied_from = std::move(parts);
+  return Answer::copyable;
+}
+
+std::string_view DeviceWindows::against_copies() const {
+  Answer min_answer = Answer::copyable;
+  for (const Window& window : windows_)
+    if (window.handle != 0) min_answer = std::min(min_answer, window.answer);
+  switch (min_answer) {
+    case Answer::no_file:
+      return "some window is not in memory of tutti_mem_alloc_cuda or ncclMemAlloc that files share";
+    case Answer::shared_device: return "some ranks share a GPU";
+    case Answer::not_requested: return "only calls request them, but ranks share a process";
+    case Answer::not_mapped: return "some rank could not map a window of a rank of its process";
+    case Answer::not_opened:  // Not in a window with a handle.
+    case Answer::copyable: break;
+  }
+  return "";
 }
 
 // All ranks bind the whole allocation, so that a place in the window has the same offset on all.
@@ -222,7 +232,6 @@ Status DeviceWindows::deregister(WindowHandle handle) {
     TUTTI_CHECK_OK(upload_multicast(nullptr, number));
     --multicast_count_;
   }
-  if (!windows_[number].copied_from.empty()) --copyable_count_;
   close(number);
   --count_;
   // Ranks of one process may be driven by one thread, which deregisters them one after the other.
@@ -241,7 +250,7 @@ void DeviceWindows::close(std::uint32_t number) {
 
 void DeviceWindows::release_all() {
   for (std::uint32_t number = 1; number < windows_.size(); ++number) close(number);
-  count_ = multicast_count_ = copyable_count_ = 0;
+  count_ = multicast_count_ = 0;
 }
 
 std::vector<std::unique_ptr<DeviceMulticast>> DeviceWindows::release_multicast() {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "src/communicator/control/board.h"
@@ -68,13 +69,13 @@ class DeviceWindows {
   // same on all ranks.
   bool all_multicast() const { return count_ > 0 && multicast_count_ == count_; }
 
-  // True if this rank's copy engines may read the inputs of its peers in all windows, at any time until the windows are
-  // closed: also after a failure, when a peer may have freed its memory. The same on all ranks.
-  bool all_copyable() const { return count_ > 0 && copyable_count_ == count_; }
+  // Returns why copy engines cannot read the inputs of peers in some window, at any time until the windows are closed:
+  // also after a failure, when a peer may have freed its memory. "": they can. The same on all ranks.
+  std::string_view against_copies() const;
   // Returns the places of the inputs of a call in windows, as those of this rank's buffers suggest.
   InputPlaces inputs_of(const Call& call) const;
-  // Returns the address of a peer's input for copies, given that all_copyable(). Null unless the peer's part of the
-  // window contains all bytes.
+  // Returns the address of a peer's input for copies, given that against_copies() is empty. Null unless the peer's part
+  // of the window contains all bytes.
   const std::byte* input_of(Rank peer, const InputPlaces& places, std::uint64_t bytes) const;
 
   // Returns the windows of a call's buffers. Returns no windows for calls with a root, because other ranks do not know
@@ -90,13 +91,16 @@ class DeviceWindows {
   Status compare(const CallRecord& ours, Rank peer, const CallRecord& theirs) const;
 
  private:
+  // How a rank answers about a new window: not opened, why its copy engines cannot read it, or that they can.
+  enum class Answer : std::uint32_t { not_opened, no_file, shared_device, not_requested, not_mapped, copyable };
   struct WindowInfo;
   struct Window {
     WindowHandle handle = 0;  // 0: the number is free.
     std::byte* memory = nullptr;
     std::size_t bytes = 0;
     std::vector<std::byte*> opened;              // Buffers of other ranks that this rank has open.
-    std::vector<WindowPart> copied_from;         // By rank: parts for copies; empty: copies are not possible.
+    Answer answer = Answer::not_opened;          // The minimum of all ranks.
+    std::vector<WindowPart> copied_from;         // By rank: parts for copies; empty unless this rank can copy.
     std::unique_ptr<DeviceMulticast> multicast;  // Null: switches do not access the window.
   };
   // Stores in `file` the file by which other processes open the buffer, if it has one.
@@ -107,10 +111,9 @@ class DeviceWindows {
   std::uint32_t free_number();  // 0: there is none.
   // Opens the buffers of all ranks and uploads their addresses.
   Status open(const std::vector<WindowInfo>& infos, const std::vector<File>& files, std::uint32_t number);
-  // Maps the parts of ranks in this process once more. Returns the parts of all ranks, or none if this rank's copy
-  // engines cannot read them, or may read memory that a peer has freed.
-  std::vector<WindowPart> open_for_copies(const std::vector<WindowInfo>& infos, std::vector<WindowPart> parts,
-                                          std::uint32_t number);
+  // Maps the parts of ranks in this process once more. Sets the parts for copies, unless this rank's copy engines
+  // cannot read them, or may read memory that a peer has freed. Returns the answer.
+  Answer open_for_copies(const std::vector<WindowInfo>& infos, std::vector<WindowPart> parts, std::uint32_t number);
   void close(std::uint32_t number);
   // Collective: binds the buffers of all ranks to a multicast object, if that is possible.
   Status bind_multicast(const WindowBuffer& own, const std::vector<WindowInfo>& infos, std::uint32_t number);
@@ -124,7 +127,7 @@ class DeviceWindows {
   WindowPart* parts_ = nullptr;      // In device memory: for each window number, one entry per rank.
   std::byte** multicast_ = nullptr;  // In device memory: for each window number, the multicast address or null.
   std::vector<Window> windows_;      // By number; number 0 is unused.
-  std::uint32_t count_ = 0, multicast_count_ = 0, copyable_count_ = 0;
+  std::uint32_t count_ = 0, multicast_count_ = 0;
 };
 
 }  // namespace tutti
