@@ -15,8 +15,6 @@ constexpr std::size_t kFewHosts = 4;
 // more than kFewHosts is on rails, but host_one_shot is not.
 constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kWholeSumBytesBesideDoubling = 512 * kKiB;
 constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
-// Larger sums use the switches of up to so many hosts. All others are predicted to take longer.
-constexpr std::size_t kMaxStagedHosts = 32;
 // two_shot of all ranks, on more than kFewHosts.
 constexpr Rank kMaxTwoShotRanks = 64;
 constexpr std::uint64_t kMinTwoShotBytes = 64 * kKiB, kMaxTwoShotBytes = 2048 * kKiB;

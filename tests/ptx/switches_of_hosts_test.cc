@@ -8,6 +8,11 @@ namespace {
 
 constexpr const char* kAlgorithm = "host_staged";
 
+// Requests the algorithm, which the tuner does not choose for hosts of few ranks.
+std::string run_requested(const std::vector<Rank>& host_of, const char* multicast, const MemberWork& work) {
+  return run_ranks_on_hosts(host_of, multicast, work, kAlgorithm);
+}
+
 std::string run_calls(const Member& member, std::span<const SwitchCall> calls) {
   for (const SwitchCall& call : calls) {
     const std::string result = run_switch_call(member, call, kAlgorithm);
@@ -25,11 +30,11 @@ TEST(SwitchesOfHosts, Add) {
                                    {DataType::int32, Reduction::sum, 1001}};  // Without switches.
   for (const std::vector<Rank>& host_of :
        {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 1, 1, 2, 2}, {0, 1, 0, 1, 0, 1}}) {
-    EXPECT_EQ(run_ranks_on_hosts(host_of, "all",
-                                 [&](const Member& member) -> std::string {
-                                   if (!has_multicast(member.own)) return "no multicast object";
-                                   return run_calls(member, kCalls);
-                                 }),
+    EXPECT_EQ(run_requested(host_of, "all",
+                            [&](const Member& member) -> std::string {
+                              if (!has_multicast(member.own)) return "no multicast object";
+                              return run_calls(member, kCalls);
+                            }),
               "right")
         << testing::PrintToString(host_of);
   }
@@ -38,7 +43,7 @@ TEST(SwitchesOfHosts, Add) {
 // Chunks go round the ring, in calls that follow each other.
 TEST(SwitchesOfHosts, ReuseTheRing) {
   constexpr SwitchCall kCalls[] = {{.type = DataType::float32, .count = 1'100'001, .channels = 1}, {.count = 5}};
-  EXPECT_EQ(run_ranks_on_hosts({0, 0, 1, 1}, "all", [&](const Member& member) { return run_calls(member, kCalls); }),
+  EXPECT_EQ(run_requested({0, 0, 1, 1}, "all", [&](const Member& member) { return run_calls(member, kCalls); }),
             "right");
 }
 
@@ -48,9 +53,30 @@ TEST(SwitchesOfHosts, AreNotUsed_WhenOneRankCannotBind) {
   const auto work = [&](const Member& member) -> std::string {
     return has_multicast(member.own) ? "has a multicast object" : run_calls(member, kCalls);
   };
-  const std::string log = run_ranks_on_hosts({0, 0, 1, 1}, "last_fails", work);
+  const std::string log = run_requested({0, 0, 1, 1}, "last_fails", work);
   const std::string sentence = "right: sums do not use the switches between the GPUs, because of rank 3: ";
   EXPECT_EQ(log.substr(0, sentence.size()), sentence);
+}
+
+// For two hosts.
+std::string has_no_ring(const Member& member) {
+  const PeerSet& peers = member.own.backend(0).peers();
+  if (peers.ring().channels != 0 || has_multicast(member.own)) return "has a ring";
+  const std::size_t lanes_bytes = (member.ranks / 2 - 1) * peers.lanes().lanes_bytes();
+  const std::size_t bytes = member.own.backend(0).device_bytes();
+  return bytes < lanes_bytes + (48 << 20) ? "right" : std::to_string(bytes) + " bytes of memory";
+}
+
+// The ranks are in one process, so that no lanes share the ring's memory.
+TEST(SwitchesOfHosts, FreeTheRing_WhenOneRankCannotBind) {
+  const std::string log = run_ranks_on_hosts({0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1}, "last_fails", has_no_ring);
+  const std::string sentence = "right: sums do not use the switches between the GPUs, because of rank 11: ";
+  EXPECT_EQ(log.substr(0, sentence.size()), sentence);
+}
+
+// The tuner chooses no plan that needs it.
+TEST(SwitchesOfHosts, HaveNoRing_WhereHostsHaveFewRanks) {
+  EXPECT_EQ(run_ranks_on_hosts({0, 0, 1, 1}, "all", has_no_ring), "right");
 }
 
 // NCCL_ALGO=NVLS is for one host.
@@ -67,7 +93,7 @@ TEST(SwitchesOfHosts, AreNotBound_WhereHostsDiffer) {
   const auto work = [](const Member& member) -> std::string {
     return has_multicast(member.own) ? "has a multicast object" : "right";
   };
-  EXPECT_EQ(run_ranks_on_hosts({0, 0, 1}, "all", work), "right");
+  EXPECT_EQ(run_requested({0, 0, 1}, "all", work), "right");
 }
 
 // Without multicast objects there is no ring between hosts, and a request of the algorithm is an error.
@@ -75,7 +101,7 @@ TEST(SwitchesOfHosts, AreRequired) {
   const auto work = [](const Member& member) -> std::string {
     return run_switch_call(member, {DataType::float32, Reduction::sum, 3001}, kAlgorithm);
   };
-  const std::string error = run_ranks_on_hosts({0, 0, 1, 1}, "none", work);
+  const std::string error = run_requested({0, 0, 1, 1}, "none", work);
   EXPECT_NE(error.find("'host_staged' needs several GPUs of each of several hosts, connected by NVSwitches"),
             std::string::npos)
       << error;

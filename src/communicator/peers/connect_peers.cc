@@ -13,6 +13,7 @@
 #include "src/communicator/peers/gather.h"
 #include "src/communicator/peers/multicast.h"
 #include "src/communicator/peers/peer_set.h"
+#include "src/tuner/choose_over_hosts.h"
 
 namespace tutti {
 namespace {
@@ -28,12 +29,16 @@ std::uint64_t number_of_process() {
   return number + static_cast<std::uint64_t>(::getpid());
 }
 
-// True if multicast objects can serve a plan: hosts have equally many ranks, and more than one.
-bool suits_multicast(const Hosts& hosts) {
+bool requests_ring_over_hosts(const Communicator& member) { return member.options().algorithm == kHostStaged; }
+
+// True if multicast objects can serve a plan: hosts have equally many ranks, and more than one. Several hosts, only if
+// the tuner may choose the plan, or the communicator requests it.
+bool suits_multicast(const Hosts& hosts, const Communicator& member) {
   std::map<Rank, Rank> ranks_of;  // By first rank of the host.
   for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
   const Rank size = ranks_of.begin()->second;
-  return size > 1 &&
+  const bool chosen = ranks_of.size() == 1 || (size >= kMinSwitchRanks && ranks_of.size() <= kMaxStagedHosts);
+  return size > 1 && (chosen || requests_ring_over_hosts(member)) &&
          std::all_of(ranks_of.begin(), ranks_of.end(), [=](const auto& host) { return host.second == size; });
 }
 
@@ -52,7 +57,7 @@ struct PeerSet::PeerInfo {
   ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
   Rank driver = 0;                                         // First of the ranks that its thread drives.
   LaneLimit lanes = LaneLimit::large;                      // small: see LaneLimit.
-  std::uint32_t multicast = 0;                             // 1: its device has multicast objects, and uses them.
+  std::uint32_t multicast = 0;                             // 1: it wants multicast objects, which its device has.
 
   bool is_here() const { return process == number_of_process(); }
   // True if the two ranks use their device in time slices.
@@ -107,6 +112,7 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   for (std::size_t i = 0; i < set.size(); ++i) {
     own.push_back({set[i].describe_self(members[i]->options().min_channels > few)});
     own.back()[0].driver = set.front().self_;
+    if (!suits_multicast(set[i].hosts_, *members[i])) own.back()[0].multicast = 0;
   }
   all = TUTTI_TRY(gather(members, own));
   const PeerInfos& infos = all.front();
@@ -117,8 +123,7 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   std::set<DeviceIdentity> devices;
   for (const PeerInfo& info : infos)
     if (info.multicast != 0) devices.insert(info.device);
-  const bool suits = suits_multicast(set.front().hosts_) && devices.size() == infos.size();
-  for (PeerSet& each : set) each.wants_multicast_ = suits;
+  for (PeerSet& each : set) each.wants_multicast_ = devices.size() == infos.size();
   if (!one_host && !set.front().wants_multicast_) budget.ring = {};
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); })) {
     for (PeerSet& each : set) {
@@ -372,7 +377,7 @@ Status PeerSet::open_remote_lanes(const std::vector<Communicator*>& members, Set
   return {};
 }
 
-// All ranks of a host bind their staging rings to one object.
+// All ranks of a host bind their staging rings to one object. If they cannot, rings between hosts only serve requests.
 Status PeerSet::bind_multicast(const std::vector<Communicator*>& members, Set& set) {
   std::vector<MulticastMember> own;
   for (std::size_t i = 0; i < set.size(); ++i) {
@@ -382,6 +387,11 @@ Status PeerSet::bind_multicast(const std::vector<Communicator*>& members, Set& s
   std::vector<BoundMulticast> bound = TUTTI_TRY(bind_to_multicast(own, "sums"));
   for (std::size_t i = 0; i < set.size() && bound[i].object != nullptr; ++i)
     set[i].multicast_ring_ = set[i].own_memory().keep_multicast(std::move(bound[i].object), bound[i].address);
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    if (set[i].multicast_ring_ != nullptr || !set[i].network() || requests_ring_over_hosts(*members[i])) continue;
+    set[i].budget_.ring = {};
+    set[i].free_unused_lanes();
+  }
   return {};
 }
 

@@ -29,8 +29,8 @@ static_assert(1U << slot_shift_of(kLaneSlotsInHost) == kDeviceLaneSlots);
 inline constexpr std::uint32_t kMaxLaneTags = 2;
 
 // Memory for lanes to a rank from all peers of its host. A further communicator of a process on a device, in addition
-// to one with large lanes, has small ones unless its min_channels exceeds their channels on all ranks. Lanes in host
-// memory are small and have at most kMaxSlowChannels channels.
+// to one with large lanes or a large staging ring, has small ones unless its min_channels exceeds their channels on all
+// ranks. Lanes in host memory are small and have at most kMaxSlowChannels channels.
 enum class LaneLimit : std::uint32_t { large, small, in_host_memory };
 inline constexpr std::size_t kLargeLaneBytes = 128 << 20;
 inline constexpr std::size_t kSmallLaneBytes = 48 << 20;
@@ -48,7 +48,7 @@ struct LaneBudget {
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
   // Each of several ranks of a host has one, for use if NVLink connects all of them; of several hosts, only if devices
-  // have multicast objects. A further communicator has a smaller one, or none between hosts.
+  // have multicast objects that a plan may use. A further communicator has a smaller one, or none between hosts.
   StagingRing ring = {};
 
   // Bytes of all lanes from one rank to another of its host.

@@ -64,6 +64,10 @@ void PeerSet::apply_routes(const Routes& table) {
     if (routes_.between(peer, self_) == LanePlacement::ipc)
       from_[peer] = PairLanes(own_memory().exported_lanes() + region_at(peer, self_), bytes);
   }
+  free_unused_lanes();
+}
+
+void PeerSet::free_unused_lanes() {
   if (routes_.writers_by(LanePlacement::ipc, self_) == 0 && !(wants_multicast_ && ring().channels > 0))
     own_memory().free_exported_lanes();
 }

@@ -107,7 +107,8 @@ class PeerSet {
   using Set = std::vector<PeerSet>;
   PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own);
   bool is_on_this_host(Rank peer) const { return hosts_.same_host(self_, peer); }
-  // True if lanes between devices of a host or the staging ring take more than in a further communicator.
+  // True if lanes between devices of a host or the staging ring, also that between hosts, take more than in a further
+  // communicator.
   bool has_large_lanes() const;
   // Memory of this host's ranks for lanes from other processes: bytes, and the offset of a writer's lanes in it.
   std::size_t exported_bytes() const;
@@ -134,6 +135,8 @@ class PeerSet {
   Result<Routes> try_routes(const PeerInfos& infos);
   Result<Route> try_route(const PeerInfo& info, Rank peer, std::string& how);
   void apply_routes(const Routes& table);
+  // Frees the exported lanes if no other process writes to them, and no multicast object needs the ring in them.
+  void free_unused_lanes();
   Status use_host_memory(Segment memory);
   // contexts[a * ranks + b]: context of the lanes between ranks a and b on their connection; the lower rank chose it.
   Status open_remote_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts);

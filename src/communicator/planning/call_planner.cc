@@ -53,7 +53,9 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   const bool finds_ring = query.thread_blocks > 0 && has_ring(query, choice.algorithm);
   if (choice.staged && query.problem.ranks > 1 && !finds_ring) {
     return unsupported("algorithm '" + std::string(choice.algorithm) + "' needs several GPUs of " +
-                       (choice.algorithm == kHostStaged ? "each of several hosts, connected by NVSwitches"
+                       (choice.algorithm == kHostStaged ? "each of several hosts, connected by NVSwitches (with fewer "
+                                                          "than 6 per host or more than 32 hosts, only if the "
+                                                          "communicator requests it, not a call)"
                                                         : "one host, each pair connected by NVLink") +
                        ": take another, or leave the choice open");
   }
