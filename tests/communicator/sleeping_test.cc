@@ -208,6 +208,27 @@ class BusyThreads {
   std::vector<std::thread> threads_;
 };
 
+// Each look for the end of contention costs a time slice on a loaded machine.
+TEST(Pace, LooksLessOften_WhileContentionLasts) {
+  constexpr std::int64_t kMs = 1'000'000;
+  Pace pace;
+  std::int64_t now = 1'000 * kMs;
+  std::int64_t last = 0;
+  for (int looks = 0; looks < 12; ++looks) {
+    pace.note_contention(now);
+    const std::int64_t began = now;
+    for (; pace.cpu_is_contended(); now += kMs) pace.end_contention(now);
+    EXPECT_GE(now - began, std::min(2 * last, 1'000 * kMs) - kMs);
+    last = now - began;
+    now += 20 * kMs;
+  }
+  EXPECT_LE(last, 1'001 * kMs);
+  now += 200 * kMs;
+  pace.note_contention(now);
+  pace.end_contention(now + 6 * kMs);
+  EXPECT_FALSE(pace.cpu_is_contended());
+}
+
 // A yield returns only after a busy thread has used its time slice.
 TEST(Pace, DetectsContention_WhenRanksYieldToBusyThread) {
   const BusyThreads busy(1);

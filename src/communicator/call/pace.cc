@@ -16,9 +16,9 @@ constexpr std::int64_t kOthersNs = 100'000'000;
 
 // Minimum and maximum duration of the assumption that the CPU is contended. A single long yield, such as while ranks
 // start, costs the minimum. The maximum bounds how often a loaded machine costs a time slice to look again.
-constexpr std::int64_t kMinContentionNs = 5'000'000, kMaxContentionNs = 40'000'000;
-// The duration doubles if the CPU was contended again within this time: a few time slices.
-constexpr std::int64_t kSoonNs = 10'000'000;
+constexpr std::int64_t kMinContentionNs = 5'000'000, kMaxContentionNs = 1'000'000'000;
+// The duration doubles if the CPU was contended again within this time: longer than a call that waits for time slices.
+constexpr std::int64_t kSoonNs = 100'000'000;
 
 std::int64_t read_ns(clockid_t clock) {
   timespec time = {};
