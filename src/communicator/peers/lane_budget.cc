@@ -21,7 +21,7 @@ constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
 constexpr std::size_t kPartnerBytes = 192 * 1024 * kKiB;
 constexpr std::size_t kRailBytes = 96 * 1024 * kKiB;
 // Lanes along a rail are used at the same time, so that few bytes each suffice.
-constexpr std::uint32_t kMaxRailChannels = 16;
+constexpr std::uint32_t kMaxRailChannels = 24;
 // Sizes of slots along a rail, and the number of channels below which the next size is used instead.
 constexpr std::array kRailChoices = {std::pair(32 * kKiB, 6U), std::pair(16 * kKiB, 4U), std::pair(8 * kKiB, 4U),
                                      std::pair(4 * kKiB, 1U)};

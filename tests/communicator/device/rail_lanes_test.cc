@@ -122,7 +122,7 @@ TEST(LaneBudget, HasManyChannels_AlongRails) {
   EXPECT_GE(budget_of(64, 8).fewer_peers.partners, 12U);
   EXPECT_EQ(budget_for({.local = 7, .remote = 8}).fewer_peers.partners, 0U);
   EXPECT_EQ(budget_of(4, 8).fewer_peers.rail, 0U);
-  EXPECT_EQ(budget_of(8, 8).fewer_peers.rail, 16U);
+  EXPECT_EQ(budget_of(8, 8).fewer_peers.rail, 23U);
   EXPECT_GE(budget_of(64, 8).fewer_peers.rail, 4U);
   for (const Rank hosts : {2U, 3U, 4U, 8U, 12U, 64U, 200U}) {
     const LaneBudget budget = budget_of(hosts, 8);
