@@ -13,22 +13,16 @@
 //
 // Unit s k + h is the part of shard s that host h adds. Scratch has the units of a block.
 #include "algorithms/cost_law.h"
-#include "algorithms/entry.h"
+#include "algorithms/host_place.h"
 
 namespace tutti {
 namespace {
 
-class HostStaged : public Entry<Algorithm> {
+class HostStaged : public EntryOverEqualHosts {
  public:
   HostStaged()
-      : Entry(Collective::all_reduce, "host_staged",
-              "switches add and multicast inside hosts, parts of sums directly between hosts") {}
-
-  bool supports(const Problem& problem) const override {
-    return Entry::supports(problem) && has_hosts(problem) && HostMap(problem).even();
-  }
-
-  bool supports_compression(const Problem&) const override { return false; }
+      : EntryOverEqualHosts(Collective::all_reduce, "host_staged",
+                            "switches add and multicast inside hosts, parts of sums directly between hosts") {}
 
   Shape shape(const Problem& problem) const override {
     return {.units = problem.ranks, .scratch = problem.ranks, .rounds = 5, .stages = {0, 1, 2, 3, 4}};
@@ -65,70 +59,56 @@ class HostStaged : public Entry<Algorithm> {
   }
 
  private:
-  // A rank's host, and its position there, which is that of its shard.
-  class Place {
+  // The position of a rank on its host is that of its shard.
+  class Place : private HostPlace {
    public:
-    Place(const Problem& problem, Rank self)
-        : map_(problem),
-          host_(map_.host_of(self)),
-          position_(self - map_.first(host_)),
-          hosts_(map_.hosts()),
-          size_(map_.smallest()) {
-      for (Rank i = 1; i < size_; ++i) flags_.push_back(flag(map_.first(host_) + (position_ + i) % size_));
-    }
+    using HostPlace::HostPlace;
 
     void copy_in(Steps& steps) const {
-      std::vector<Operand> targets = {scratch(0, size_ * hosts_)};
-      targets.insert(targets.end(), flags_.begin(), flags_.end());
-      const Operand source = input(0, size_ * hosts_);
+      std::vector<Operand> targets = {scratch(0, size * hosts)};
+      targets.insert(targets.end(), flags.begin(), flags.end());
+      const Operand source = input(0, size * hosts);
       steps.add({&source, 1}, targets);
     }
 
     void add_inside(Steps& steps) const {
-      std::vector<Operand> sources = flags_;
+      std::vector<Operand> sources = flags;
       sources.push_back(all_of_host(shard(Space::scratch)));
       const Operand target = shard(Space::output);
       steps.add(sources, {&target, 1});
-      for (Rank i = 1; i < hosts_; ++i) steps.send(output(part_of(after(i))), peer_on(after(i)));
+      for (Rank i = 1; i < hosts; ++i) steps.send(output(part_of(after(i))), after(i));
     }
 
     void add_between(Steps& steps) const {
-      std::vector<Operand> sources, targets = {output(part_of(host_))};
-      for (Rank host = 0; host < hosts_; ++host)
-        sources.push_back(host == host_ ? output(part_of(host_)) : lane(peer_on(host), 1));
-      for (Rank i = 1; i < hosts_; ++i) targets.push_back(lane(peer_on(after(i)), 1));
+      std::vector<Operand> sources, targets = {output(part_of(on(host)))};
+      for (Rank other = 0; other < hosts; ++other)
+        sources.push_back(other == host ? output(part_of(on(host))) : lane(on(other), 1));
+      for (Rank i = 1; i < hosts; ++i) targets.push_back(lane(after(i), 1));
       steps.add(sources, targets, Fold::complete);
     }
 
     void store(Steps& steps) const {
-      for (Rank i = 1; i < hosts_; ++i) steps.recv(peer_on(before(i)), output(part_of(before(i))));
+      for (Rank i = 1; i < hosts; ++i) steps.recv(before(i), output(part_of(before(i))));
       std::vector<Operand> targets = {all_of_host(shard(Space::scratch))};
-      targets.insert(targets.end(), flags_.begin(), flags_.end());
+      targets.insert(targets.end(), flags.begin(), flags.end());
       const Operand source = shard(Space::output);
       steps.add({&source, 1}, targets);
     }
 
     void copy_out(Steps& steps) const {
-      for (Rank i = 1; i < size_; ++i) {
-        const std::uint32_t first = (position_ + i) % size_ * hosts_;
+      for (Rank i = 1; i < size; ++i) {
+        const std::uint32_t first = (position + i) % size * hosts;
         std::vector<Operand> sources;
-        if (i == 1) sources = flags_;
-        sources.push_back(scratch(first, hosts_));
-        const Operand target = output(first, hosts_);
+        if (i == 1) sources = flags;
+        sources.push_back(scratch(first, hosts));
+        const Operand target = output(first, hosts);
         steps.add(sources, {&target, 1});
       }
     }
 
    private:
-    Operand shard(Space space) const { return units(space, position_ * hosts_, hosts_); }
-    std::uint32_t part_of(Rank host) const { return position_ * hosts_ + host; }
-    Rank peer_on(Rank host) const { return map_.first(host) + position_; }
-    Rank after(Rank i) const { return (host_ + i) % hosts_; }
-    Rank before(Rank i) const { return (host_ + hosts_ - i) % hosts_; }
-
-    HostMap map_;
-    Rank host_, position_, hosts_, size_;
-    std::vector<Operand> flags_;  // One per other rank of the host, in ring order from the next one on.
+    Operand shard(Space space) const { return units(space, position * hosts, hosts); }
+    std::uint32_t part_of(Rank other) const { return position * hosts + map.host_of(other); }
   };
 };
 
