@@ -23,17 +23,17 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
     bool data = false;
     bool lanes = false;
     bool flags = false;
-    std::uint32_t from_memory = 0, to_memory = 0;
+    std::uint32_t sources = 0, targets = 0;  // With data.
     bool from_all = false;
     bool to_all = false;
     for (const auto& [side, sends] : {std::pair(step.sources, false), std::pair(step.targets, true)}) {
       for (Operand operand : side) {
+        if (operand.space != Space::flag) ++(sends ? targets : sources);
         if (operand.is_memory()) {
           // `reserved` marks peers' memory, so that the interpreter need not compare ranks.
           operand.reserved = operand.peer != plan.steps.self();
           mapped_ = mapped_ || (operand.reserved != 0 && operand.space != Space::scratch);
           data = true;
-          ++(sends ? to_memory : from_memory);
           if (operand.is_of_several()) {
             TUTTI_ASSERT(operand.space != (sends ? Space::input : Space::output));  // See fold_of_buffers().
             (sends ? to_all : from_all) = true;
@@ -47,7 +47,7 @@ CompiledPlan::CompiledPlan(const Plan& plan, const Bind& bind)
       }
     }
     const bool by_switches = from_all || to_all;
-    TUTTI_ASSERT(!by_switches || (from_memory == 1 && to_memory == 1));  // See thread_block_switch().
+    TUTTI_ASSERT(!by_switches || (sources == 1 && targets == 1));  // See thread_block_switch().
     TUTTI_ASSERT(data || !lanes);  // The length of a message follows from a memory operand.
     const auto first = static_cast<std::uint32_t>(operands_.size() - step.sources.size() - step.targets.size());
     steps_.push_back({.first = first,
