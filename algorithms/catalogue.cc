@@ -29,6 +29,7 @@
   entry(all_gather, direct)                 \
   entry(all_gather, hierarchical)           \
   entry(all_gather, host_ring)              \
+  entry(all_gather, host_staged)            \
   entry(all_gather, direct_mapped)          \
   entry(all_gather, direct_staged)          \
   entry(all_gather, switch_staged)          \
@@ -39,6 +40,7 @@
   entry(reduce_scatter, direct)             \
   entry(reduce_scatter, hierarchical)       \
   entry(reduce_scatter, host_ring)          \
+  entry(reduce_scatter, host_staged)        \
   entry(reduce_scatter, direct_mapped)      \
   entry(reduce_scatter, direct_staged)      \
   entry(reduce_scatter, switch_staged)      \

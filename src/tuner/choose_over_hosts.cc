@@ -15,6 +15,9 @@ constexpr std::size_t kFewHosts = 4;
 // more than kFewHosts is on rails, but host_one_shot is not.
 constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kWholeSumBytesBesideDoubling = 512 * kKiB;
 constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
+// All-gathers and reduce-scatters by the switches of up to so many hosts: blocks above kDirectBytes, up to these.
+constexpr std::size_t kMaxHostsOfStagedBlocks = 8;
+constexpr std::uint64_t kMaxStagedGatherBytes = 256 * kKiB, kMaxStagedScatterBytes = 1024 * kKiB;
 // two_shot of all ranks, on more than kFewHosts.
 constexpr Rank kMaxTwoShotRanks = 64;
 constexpr std::uint64_t kMinTwoShotBytes = 64 * kKiB, kMaxTwoShotBytes = 2048 * kKiB;
@@ -98,8 +101,15 @@ std::uint64_t max_direct_bytes(std::size_t hosts) {
   return hosts > 2 && hosts <= kMaxSeveralHosts ? kDirectBytesOfSeveral : kDirectBytes;
 }
 
+bool stages_blocks(const Query& query, std::size_t hosts) {
+  const bool gathers = query.problem.collective == Collective::all_gather;
+  return hosts <= kMaxHostsOfStagedBlocks && query.block_bytes > kDirectBytes &&
+         query.block_bytes <= (gathers ? kMaxStagedGatherBytes : kMaxStagedScatterBytes) && has_switches(query, hosts);
+}
+
 std::string_view between_all(const Query& query, std::size_t hosts) {
   if (query.compression != CompressionFormat::none) return once_between_hosts(query);
+  if (stages_blocks(query, hosts)) return kHostStaged;
   if (query.block_bytes <= max_direct_bytes(hosts)) return "direct";
   const bool at_once = hosts <= kMaxSeveralHosts && query.block_bytes * hosts <= kMaxRailBytes &&
                        remote_peers(query, "hierarchical") != RemotePeers::all;

@@ -27,7 +27,15 @@ TEST(SwitchesOfHosts, Add) {
                                    {DataType::float32, Reduction::sum, 3001},
                                    {DataType::bfloat16, Reduction::avg, 1005},
                                    {DataType::float64, Reduction::sum, 1007},
-                                   {DataType::int32, Reduction::sum, 1001}};  // Without switches.
+                                   {DataType::int32, Reduction::sum, 1001},  // Without switches.
+                                   {.count = 1, .collective = Collective::all_gather},
+                                   {.type = DataType::uint8, .count = 1003, .collective = Collective::all_gather},
+                                   {.count = 1, .collective = Collective::reduce_scatter},
+                                   {.type = DataType::bfloat16,
+                                    .reduction = Reduction::avg,
+                                    .count = 1005,
+                                    .collective = Collective::reduce_scatter},
+                                   {.type = DataType::int32, .count = 77, .collective = Collective::reduce_scatter}};
   for (const std::vector<Rank>& host_of :
        {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 1, 1, 2, 2}, {0, 1, 0, 1, 0, 1}}) {
     EXPECT_EQ(run_requested(host_of, "all",
@@ -42,7 +50,11 @@ TEST(SwitchesOfHosts, Add) {
 
 // Chunks go round the ring, in calls that follow each other.
 TEST(SwitchesOfHosts, ReuseTheRing) {
-  constexpr SwitchCall kCalls[] = {{.type = DataType::float32, .count = 1'100'001, .channels = 1}, {.count = 5}};
+  constexpr SwitchCall kCalls[] = {{.type = DataType::float32, .count = 1'100'001, .channels = 1},
+                                   {.count = 5},
+                                   {.count = 300'001, .collective = Collective::all_gather, .channels = 1},
+                                   {.count = 300'001, .collective = Collective::reduce_scatter, .channels = 1},
+                                   {.count = 7, .collective = Collective::all_gather}};
   EXPECT_EQ(run_requested({0, 0, 1, 1}, "all", [&](const Member& member) { return run_calls(member, kCalls); }),
             "right");
 }

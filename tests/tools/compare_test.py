@@ -193,14 +193,27 @@ class Page(unittest.TestCase):
                 self.assertEqual(row[f"{hosts} hosts"], f"{predicted['predicted_us']:.0f}", (row["size"], hosts))
 
     def test_bandwidths_of_all_gather_and_reduce_scatter_match(self):
-        rows = self.rows_of("Large all-gathers and reduce-scatters of more than 4 hosts", "collective")
+        rows = self.rows_of("Large all-gathers and reduce-scatters use", "collective")
         self.assertEqual(len(rows), 2)
         for row in rows:
             for hosts in (2, 4, 8, 64):
                 done = run("simulate", "--topology", "dgx-h100", "--hosts", str(hosts), "--launch", "graph", "--bytes", "256M",
                            "--collective", row["collective"].replace("-", "_"))["sizes"][0]["runs"][0]
-                self.assertEqual(done["algorithm"], "hierarchical" if hosts <= 4 else "host_ring")
+                self.assertEqual(done["algorithm"], "hierarchical" if hosts <= 8 else "host_ring")
                 self.assertEqual(row[f"{hosts} hosts"], f"{done['bus_bw']:.0f}", (row["collective"], hosts))
+
+    def test_times_of_blocks_by_switches_of_hosts_match(self):
+        rows = self.rows_of("On 2 to 8 hosts of at least 6 GPUs", "blocks of")
+        self.assertEqual(len(rows), 2)
+        for row in rows:
+            for hosts in (2, 4, 8):
+                command = ["simulate", "--topology", "dgx-h100", "--hosts", str(hosts), "--launch", "graph", "--bytes", str(hosts << 19),
+                           "--collective", row["blocks of"].replace("-", "_")]
+                chosen = run(*command)["sizes"][0]["runs"][0]
+                lanes = run(*command, "--algorithm", "hierarchical")["sizes"][0]["runs"][0]
+                self.assertEqual(chosen["algorithm"], "host_staged")
+                self.assertEqual(row[f"{hosts} hosts"], f"{chosen['time_us']:.0f}", (row["blocks of"], hosts))
+                self.assertEqual(row[f"lanes, {hosts} hosts"], f"{lanes['time_us']:.0f}", (row["blocks of"], hosts))
 
     def test_bandwidths_of_all_to_all_match(self):
         rows = self.rows_of("All-to-all (`hierarchical`)", "all-to-all")

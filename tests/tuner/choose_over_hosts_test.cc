@@ -249,6 +249,32 @@ TEST(ChooseForGpus, UsesSwitchesOfHosts) {
   EXPECT_NE(chosen(query), "host_staged") << "there is no ring";
 }
 
+// Blocks between 16 KiB and a maximum pass the switches of up to 8 hosts.
+TEST(ChooseForGpus, MovesBlocksBySwitchesOfHosts) {
+  const auto choice_for = [](Collective collective, std::uint64_t bytes, Rank hosts, bool by_switches = true) {
+    Query query = query_on_hosts(collective, bytes, hosts);
+    query.problem.groups = {std::vector<Rank>(hosts, 8)};
+    query.problem.ranks = 8 * hosts;
+    query.by_switches = by_switches;
+    query.ring = {.channels = 24, .positions = 6};
+    for (const char* name : {"hierarchical", "host_staged"})
+      query.on_rails.emplace_back(find(collective, name), RemotePeers::rail);
+    return chosen(query);
+  };
+  constexpr std::uint64_t kMin = 16 << 10;
+  for (const auto& [collective, max] :
+       {std::pair(Collective::all_gather, 256 << 10), {Collective::reduce_scatter, 1024 << 10}}) {
+    for (const Rank hosts : {2U, 3U, 8U}) {
+      EXPECT_EQ(choice_for(collective, kMin, hosts), "direct") << hosts;
+      EXPECT_EQ(choice_for(collective, kMin + 1, hosts), "host_staged") << hosts;
+      EXPECT_EQ(choice_for(collective, max, hosts), "host_staged") << hosts;
+      EXPECT_NE(choice_for(collective, max + 1, hosts), "host_staged") << hosts;
+    }
+    EXPECT_NE(choice_for(collective, max, 9), "host_staged");
+    EXPECT_NE(choice_for(collective, max, 8, false), "host_staged") << "switches do not add this type";
+  }
+}
+
 // The ring of communicators of several hosts is for host_staged alone, whose fewer channels have longer positions.
 TEST(ChooseForGpus, DividesRingOfHosts) {
   Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 8);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/tuner/choose.h"
 #include "src/tuner/map_ranks.h"
 
 namespace tutti {
@@ -61,7 +62,7 @@ RankMapping rail_rank_mapping(const Hosts& hosts) {
 }
 
 bool moves_blocks_with_ranks(std::string_view algorithm, Collective collective) {
-  return (algorithm == "hierarchical" || algorithm == "host_ring") &&
+  return (algorithm == "hierarchical" || algorithm == "host_ring" || algorithm == kHostStaged) &&
          (collective == Collective::all_gather || collective == Collective::reduce_scatter);
 }
 
