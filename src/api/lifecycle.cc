@@ -161,6 +161,16 @@ Status end_all(const std::vector<Ending>& endings) {
   return first;
 }
 
+Status note_failure_of(tutti_comm comm, Status status) {
+  if (status.ok()) return status;
+  (void)caught([&] {
+    return ask(comm, [](SharedComm& shared, Communicator* communicator) {
+      if (communicator != nullptr && !communicator->failure().ok()) shared.reported = true;
+    });
+  });
+  return status;
+}
+
 }  // namespace tutti
 
 using tutti::CommHandles;

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "src/api/call_entry.h"
+#include "src/api/lifecycle.h"
 #include "src/api/on_device.h"
 #include "src/messages/endpoint.h"
 
@@ -12,6 +13,7 @@ namespace {
 struct OpenRequest {
   RequestPointer request;
   std::shared_ptr<MessageEndpoint> endpoint;
+  tutti_comm comm = nullptr;  // May be destroyed.
 };
 using OpenRequests = HandleTable<OpenRequest, HandleKind::request>;
 
@@ -109,10 +111,11 @@ struct MessageArguments {
 };
 
 // Starts a message whose handle exists.
-Status start_as(void* handle, const MessageCall& call, const std::shared_ptr<MessageEndpoint>& endpoint) {
+Status start_as(void* handle, const MessageCall& call, const std::shared_ptr<MessageEndpoint>& endpoint,
+                tutti_comm comm) {
   const bool sends = call.direction == MessageDirection::send;
   RequestPointer request = TUTTI_TRY(sends ? endpoint->send(call) : endpoint->receive(call));
-  OpenRequests::instance().visit(handle, [&](OpenRequest& open) { open = {std::move(request), endpoint}; });
+  OpenRequests::instance().visit(handle, [&](OpenRequest& open) { open = {std::move(request), endpoint, comm}; });
   return {};
 }
 
@@ -129,13 +132,13 @@ Status start(const MessageArguments& arguments, tutti_request* request) {
   call.peer = target.peer;
   // The handle comes first, so that no message starts without one.
   void* handle = TUTTI_TRY(OpenRequests::instance().insert(std::make_unique<OpenRequest>()));
-  Status started = caught([&] { return start_as(handle, call, target.endpoint); });
+  Status started = caught([&] { return start_as(handle, call, target.endpoint, arguments.comm); });
   if (started.ok()) {
     *request = static_cast<tutti_request>(handle);
-  } else {
-    OpenRequests::instance().remove(handle);
+    return {};
   }
-  return started;
+  OpenRequests::instance().remove(handle);
+  return note_failure_of(arguments.comm, std::move(started));
 }
 
 void write(const MessageInfo& info, tutti_message* message) {
@@ -198,7 +201,7 @@ tutti_status tutti_request_wait(tutti_request request, int64_t timeout_ms, tutti
     if (waits) TUTTI_CHECK_OK(tutti::check_outside_callback("a timeout other than 0"));
     complete = open.request->wait(timeout_ms == 0 ? Deadline{0} : Deadline::after_ms(timeout_ms));
     if (!complete) return {};
-    TUTTI_CHECK_OK(open.request->status());
+    TUTTI_CHECK_OK(tutti::note_failure_of(open.comm, open.request->status()));
     tutti::write(open.request->info(), message);
     return {};
   });
@@ -210,8 +213,9 @@ tutti_status tutti_request_on_completion(tutti_request request, void (*function)
   return guarded("tutti_request_on_completion", [&]() -> Status {
     if (function == nullptr) return invalid_argument("function is null: pass the function to call");
     const tutti::OpenRequest open = TUTTI_TRY(tutti::request_of(request));
-    return open.request->on_completion([function, argument](const Status& status) {
-      const tutti_status code = tutti::leave("tutti_request_on_completion", status);
+    return open.request->on_completion([function, argument, comm = open.comm](const Status& status) {
+      const tutti_status code =
+          tutti::leave("tutti_request_on_completion", tutti::note_failure_of(comm, status.copy()));
       const tutti::CallbackScope scope;
       function(argument, code);
     });

@@ -38,6 +38,20 @@ TEST(Requests, CallFunctionWithStatusAndMessage) {
   TUTTI_EXPECT_OK(tutti_request_destroy(receive));
 }
 
+TEST(Requests, ReportFailureOfCommunicatorToFunction) {
+  std::vector<tutti_comm> comms(2);
+  TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms.data()));
+  Completion completion;
+  std::vector<std::int32_t> received(1);
+  const tutti_request receive = irecv(received, 0, 7, comms[1]);
+  TUTTI_EXPECT_OK(tutti_request_on_completion(receive, Completion::note, &completion));
+  TUTTI_EXPECT_OK(tutti_comm_abort(comms[0]));
+  while (completion.status == -1) std::this_thread::yield();
+  EXPECT_EQ(completion.status, tutti_aborted);
+  for (const tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_destroy(comm));  // Does not return the failure again.
+  TUTTI_EXPECT_OK(tutti_request_destroy(receive));
+}
+
 struct CallsWithinCallback {
   tutti_comm comm = nullptr;
   tutti_request own = nullptr, other = nullptr;
