@@ -65,6 +65,11 @@ def limited_to(timeout: datetime.timedelta) -> Iterator[None]:
         raise
 
 
+def argument_error(text: str) -> _errors.Error:
+    """Returns the exception for an invalid argument, which is also a ValueError."""
+    return error_of(Status.invalid_argument, text, None)
+
+
 def timeout_error(text: str, rank: int) -> _errors.Error:
     return error_of(Status.timeout, text, rank)
 

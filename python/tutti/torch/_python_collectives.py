@@ -12,6 +12,7 @@ import torch.distributed as dist
 from tutti._api import c
 from tutti._errors import check
 
+from ._errors import argument_error
 from ._python_tensors import (ScopedReduction, blocks, check_count, check_equally_many, check_tensors, copy_from, elements_of,
                               empty_flat, finish, flat_copy, is_misplaced, only, overlap, readable, reducible_type, writable)
 
@@ -67,8 +68,8 @@ def _gather_counts(tensor: torch.Tensor, count: int, ranks: int, comm: Any) -> L
     shapes: List[List[int]] = received.tolist()
     for rank, shape in enumerate(shapes):
         if shape[1:] != shapes[0][1:]:
-            raise RuntimeError(f"sparse all_reduce: the tensor of rank 0 has {_text_of_sparse(shapes[0])}, that of rank {rank} "
-                               f"{_text_of_sparse(shape)}; pass equal shapes and types on all ranks")
+            raise argument_error(f"sparse all_reduce: the tensor of rank 0 has {_text_of_sparse(shapes[0])}, that of rank {rank} "
+                                 f"{_text_of_sparse(shape)}; pass equal shapes and types on all ranks")
     return [shape[0] for shape in shapes]
 
 
@@ -95,7 +96,7 @@ class Collectives:
 
     def broadcast(self, tensors: Tensors, opts: Any = None) -> Any:
         tensor = only("broadcast", tensors)
-        root = opts.rootRank
+        root = self._root("broadcast", opts)
 
         def call(comm: Any) -> None:
             dense = readable(tensor) if self._rank == root else writable(tensor)
@@ -124,18 +125,18 @@ class Collectives:
     def allreduce_sparse(self, tensors: Tensors, opts: Any = None) -> Any:
         tensor = tensors[0]
         if tensor.layout != torch.sparse_coo or tensor.device.type != "cpu":
-            raise ValueError(f"all_reduce: the tensor is {tensor.layout} on {tensor.device}; only sparse COO tensors on the CPU "
-                             "are allowed")
+            raise argument_error(f"all_reduce: the tensor is {tensor.layout} on {tensor.device}; only sparse COO tensors on the "
+                                 "CPU are allowed")
         if opts is not None and opts.reduceOp != dist.ReduceOp.SUM:
-            raise ValueError("all_reduce: sparse tensors can only be summed; use SUM")
+            raise argument_error("all_reduce: sparse tensors can only be summed; use SUM")
         if tensor.dim() > MAX_SPARSE_DIMENSIONS:
-            raise ValueError(f"all_reduce: the sparse tensor has {tensor.dim()} dimensions; at most {MAX_SPARSE_DIMENSIONS} are "
-                             "allowed")
+            raise argument_error(f"all_reduce: the sparse tensor has {tensor.dim()} dimensions; at most {MAX_SPARSE_DIMENSIONS} "
+                                 "are allowed")
         return self._start("sparse_all_reduce", opts, list(tensors), lambda comm: _sum_sparse(tensor, self._size, comm))
 
     def allreduce_coalesced(self, tensors: Tensors, opts: Any = None) -> Any:
         if not tensors:
-            raise ValueError("all_reduce_coalesced: the list of tensors is empty; pass at least one")
+            raise argument_error("all_reduce_coalesced: the list of tensors is empty; pass at least one")
         check_tensors("all_reduce_coalesced", tensors, tensors[0])
         op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
 
@@ -148,7 +149,7 @@ class Collectives:
 
     def reduce(self, tensors: Tensors, opts: Any = None) -> Any:
         tensor = only("reduce", tensors)
-        kind, op, root = reducible_type(tensor), opts.reduceOp, opts.rootRank
+        kind, op, root = reducible_type(tensor), opts.reduceOp, self._root("reduce", opts)
 
         def call(comm: Any) -> None:
             dense = readable(tensor)
@@ -179,7 +180,7 @@ class Collectives:
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         given = only("all_gather", inputs)
         if len(outputs) != 1:
-            raise ValueError(f"all_gather: got {len(outputs)} lists of outputs; pass one")
+            raise argument_error(f"all_gather: got {len(outputs)} lists of outputs; pass one")
         tensors = self._list("all_gather", outputs[0], given)
         check_count("all_gather", tensors[self._rank], given.numel())
         counts = [tensor.numel() for tensor in tensors]
@@ -196,7 +197,7 @@ class Collectives:
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, opts: Any = None) -> Any:
         if len(outputs) != self._size:
-            raise ValueError(f"all_gather_coalesced: got {len(outputs)} lists of outputs; pass {self._size} (world_size)")
+            raise argument_error(f"all_gather_coalesced: got {len(outputs)} lists of outputs; pass {self._size} (world_size)")
         for tensors in outputs:
             check_equally_many("all_gather_coalesced", tensors, inputs)
             for output, given in zip(tensors, inputs):
@@ -233,7 +234,7 @@ class Collectives:
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], opts: Any = None) -> Any:
         output = only("reduce_scatter", outputs)
         if len(inputs) != 1:
-            raise ValueError(f"reduce_scatter: the list of inputs must have {self._size} tensors (world_size)")
+            raise argument_error(f"reduce_scatter: the list of inputs must have {self._size} tensors (world_size)")
         tensors = self._list("reduce_scatter", inputs[0], output)
         check_count("reduce_scatter", tensors[self._rank], output.numel())
         reducible_type(output)
@@ -257,9 +258,14 @@ class Collectives:
                 check(c.reduce(sent.data_ptr(), dense.data_ptr(), sent.numel(), reducible_type(sent), reduction, root, comm,
                                None))
 
+    def _root(self, operation: str, opts: Any) -> int:
+        if not 0 <= opts.rootRank < self._size:
+            raise argument_error(f"{operation}: root {opts.rootRank} is out of range; ranks are 0..{self._size - 1}")
+        return opts.rootRank  # type: ignore[no-any-return]
+
     def _list(self, operation: str, tensors: Tensors, other: torch.Tensor) -> Tensors:
         if len(tensors) != self._size:
-            raise ValueError(f"{operation}: the list has {len(tensors)} tensors; it must have {self._size} (world_size)")
+            raise argument_error(f"{operation}: the list has {len(tensors)} tensors; it must have {self._size} (world_size)")
         check_tensors(operation, tensors, other)
         return tensors
 
@@ -267,15 +273,15 @@ class Collectives:
         given = lists[0] if lists else []
         if self._rank != root:
             if given:
-                raise ValueError(f"{operation}: a list of tensors is given on a rank that is not the root; pass it on the root "
-                                 "only")
+                raise argument_error(f"{operation}: a list of tensors is given on a rank that is not the root; pass it on the "
+                                     "root only")
             return []
         for tensor in self._list(operation, given, other):
             check_count(operation, tensor, other.numel())
         return given  # type: ignore[no-any-return]
 
     def gather(self, outputs: Any, inputs: Tensors, opts: Any = None) -> Any:
-        given, root = only("gather", inputs), opts.rootRank
+        given, root = only("gather", inputs), self._root("gather", opts)
         tensors = self._root_list("gather", outputs, given, root)
 
         def call(comm: Any) -> None:
@@ -289,7 +295,7 @@ class Collectives:
         return self._start("gather", opts, list(tensors), call)
 
     def scatter(self, outputs: Tensors, inputs: Any, opts: Any = None) -> Any:
-        output, root = only("scatter", outputs), opts.rootRank
+        output, root = only("scatter", outputs), self._root("scatter", opts)
         tensors = self._root_list("scatter", inputs, output, root)
 
         def call(comm: Any) -> None:
@@ -305,7 +311,7 @@ class Collectives:
                           input_rows: Sequence[int], opts: Any = None) -> Any:
         check_tensors("all_to_all", [output, given], given)
         if not output.dim() or not given.dim():
-            raise ValueError("all_to_all: a tensor has no dimensions; pass tensors with rows")
+            raise argument_error("all_to_all: a tensor has no dimensions; pass tensors with rows")
         received_counts, sent_counts = self._counts(output, output_rows), self._counts(given, input_rows)
 
         def call(comm: Any) -> None:
@@ -322,18 +328,18 @@ class Collectives:
         """Returns the elements of the block of each rank."""
         if not rows:
             if tensor.numel() % self._size or tensor.shape[0] % self._size:
-                raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
+                raise argument_error("Tensor's dim 0 does not divide equally across group size")
             return [tensor.numel() // self._size] * self._size
         if len(rows) != self._size:
-            raise RuntimeError(f"Number of tensor splits not equal to group size: {len(rows)} instead of {self._size}")
+            raise argument_error(f"Number of tensor splits not equal to group size: {len(rows)} instead of {self._size}")
         if sum(rows) != tensor.shape[0] or min(rows) < 0:
-            raise RuntimeError(f"Split sizes {list(rows)} doesn't match total dim 0 size {tensor.shape[0]}")
+            raise argument_error(f"Split sizes {list(rows)} doesn't match total dim 0 size {tensor.shape[0]}")
         row = tensor.numel() // tensor.shape[0] if tensor.shape[0] else 1
         return [count * row for count in rows]
 
     def alltoall(self, outputs: Tensors, inputs: Tensors, opts: Any = None) -> Any:
         if not inputs:
-            raise ValueError(f"all_to_all: the list of inputs is empty; it must have {self._size} tensors (world_size)")
+            raise argument_error(f"all_to_all: the list of inputs is empty; it must have {self._size} tensors (world_size)")
         self._list("all_to_all", inputs, inputs[0])
         self._list("all_to_all", outputs, inputs[0])
 

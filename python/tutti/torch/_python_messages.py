@@ -16,7 +16,7 @@ from tutti._errors import check
 from tutti._messages import forget
 from tutti._options import limit_ms
 
-from ._errors import raised_by, timeout_error
+from ._errors import argument_error, raised_by, timeout_error
 from ._python_calls import Work
 from ._python_tensors import check_writable, elements_of, finish, no_autograd, only, readable, writable
 
@@ -107,7 +107,7 @@ class Messages:
 
     def _message(self, operation: str, tensors: Sequence[torch.Tensor], peer: int, tag: int) -> Any:
         if tag < 0:
-            raise ValueError(f"{operation}: tag {tag} is negative; tags are 0 and above")
+            raise argument_error(f"{operation}: tag {tag} is negative; tags are 0 and above")
         receives = operation != "send"
         tensor = only(operation, tensors)
         if receives:
@@ -118,7 +118,7 @@ class Messages:
 
     def _checked(self, operation: str, peer: int) -> int:
         if not 0 <= peer < self._size:
-            raise ValueError(f"{operation}: rank {peer} is out of range; ranks are 0..{self._size - 1}")
+            raise argument_error(f"{operation}: rank {peer} is out of range; ranks are 0..{self._size - 1}")
         return peer
 
     def send(self, tensors: Sequence[torch.Tensor], peer: int, tag: int = 0) -> Any:

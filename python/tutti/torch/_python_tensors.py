@@ -11,6 +11,8 @@ import torch.distributed as dist
 from tutti._api import Reduction, Type, c
 from tutti._errors import check
 
+from ._errors import argument_error
+
 _ALIASES = {"float8_e4m3fn": "float8_e4m3"}
 _REDUCTIONS = {dist.ReduceOp.SUM: "sum", dist.ReduceOp.PRODUCT: "prod", dist.ReduceOp.MIN: "min", dist.ReduceOp.MAX: "max",
                dist.ReduceOp.AVG: "avg", dist.ReduceOp.BAND: "band", dist.ReduceOp.BOR: "bor", dist.ReduceOp.BXOR: "bxor"}
@@ -41,7 +43,7 @@ def elements_of(tensor: torch.Tensor) -> Elements:
 def reducible_type(tensor: torch.Tensor) -> int:
     known = _types.get(tensor.dtype)
     if known is None:
-        raise RuntimeError(f"Tutti has no reductions of {tensor.dtype}; convert the tensor to a floating-point or integer type")
+        raise argument_error(f"Tutti has no reductions of {tensor.dtype}; convert the tensor to a floating-point or integer type")
     return known
 
 
@@ -61,7 +63,7 @@ class ScopedReduction:
             return
         name = next((name for known, name in _REDUCTIONS.items() if op == known), "")
         if name not in Reduction.__members__:
-            raise RuntimeError(f"Tutti has no reduction {name or op}; reductions are {', '.join(Reduction.__members__)}")
+            raise argument_error(f"Tutti has no reduction {name or op}; reductions are {', '.join(Reduction.__members__)}")
         self.number = int(Reduction[name])
 
     def __enter__(self) -> int:
@@ -135,7 +137,7 @@ def blocks(counts: Sequence[int]) -> Any:
 def only(operation: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
     """Returns the tensor of a list of one, after checking it."""
     if len(tensors) != 1:
-        raise ValueError(f"{operation}: got {len(tensors)} tensors; pass one per rank")
+        raise argument_error(f"{operation}: got {len(tensors)} tensors; pass one per rank")
     check_tensors(operation, tensors, tensors[0])
     return tensors[0]
 
@@ -143,19 +145,20 @@ def only(operation: str, tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 def check_tensors(operation: str, tensors: Sequence[torch.Tensor], other: torch.Tensor) -> None:
     for tensor in tensors:
         if tensor.device.type != "cpu":
-            raise ValueError(f"{operation}: a tensor is on {tensor.device}; the Python path of the backend tutti serves CPU tensors. "
-                             'For CUDA tensors, run `python -m tutti.torch.build`, on all ranks')
+            hint = ". For CUDA tensors, run `python -m tutti.torch.build`, on all ranks" if tensor.is_cuda else ""
+            raise argument_error(f"{operation}: a tensor is on {tensor.device}; the Python path of the backend tutti serves CPU "
+                                 f"tensors{hint}")
         if tensor.layout != torch.strided:
-            raise ValueError(f"{operation}: a tensor has layout {tensor.layout}; only dense tensors are allowed")
+            raise argument_error(f"{operation}: a tensor has layout {tensor.layout}; only dense tensors are allowed")
         if tensor.dtype != other.dtype:
-            raise ValueError(f"{operation}: tensors have types {tensor.dtype} and {other.dtype}; use one type")
+            raise argument_error(f"{operation}: tensors have types {tensor.dtype} and {other.dtype}; use one type")
 
 
 def check_writable(tensor: torch.Tensor) -> None:
     """Raises if elements of a tensor that receives a result share memory, as after expand()."""
     if tensor.layout == torch.strided and torch._debug_has_internal_overlap(tensor) == 1:
-        raise RuntimeError(f"a tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} has elements that share "
-                           "memory, so it cannot receive a result; pass a copy, as of tensor.contiguous()")
+        raise argument_error(f"a tensor of shape {list(tensor.shape)} and strides {list(tensor.stride())} has elements that "
+                             "share memory, so it cannot receive a result; pass a copy, as of tensor.contiguous()")
 
 
 def check_outputs(outputs: Sequence[Any]) -> None:
@@ -169,9 +172,9 @@ def check_outputs(outputs: Sequence[Any]) -> None:
 
 def check_equally_many(operation: str, outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]) -> None:
     if len(outputs) != len(inputs):
-        raise ValueError(f"{operation}: got {len(inputs)} inputs and {len(outputs)} outputs; pass equally many")
+        raise argument_error(f"{operation}: got {len(inputs)} inputs and {len(outputs)} outputs; pass equally many")
 
 
 def check_count(operation: str, tensor: torch.Tensor, count: int) -> None:
     if tensor.numel() != count:
-        raise ValueError(f"{operation}: a tensor has {tensor.numel()} elements; it must have {count}")
+        raise argument_error(f"{operation}: a tensor has {tensor.numel()} elements; it must have {count}")

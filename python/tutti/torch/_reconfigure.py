@@ -13,7 +13,7 @@ from torch._C import _distributed_c10d as c10d
 
 from tutti._api import Status
 
-from ._errors import error_of, raised_by, timeout_error
+from ._errors import argument_error, error_of, raised_by, timeout_error
 from ._options import Options
 from ._python_barriers import MonitoredBarriers
 from ._python_calls import KEY, CallQueue, Communicator, join, options_of
@@ -118,6 +118,6 @@ def _address_of(handle: str, rank: int) -> Tuple[str, int]:
 
 def _rank_of(own: str, handles: List[str]) -> int:
     if handles.count(own) != 1:
-        raise RuntimeError(f"reconfigure: the handle of this rank, {own}, occurs {handles.count(own)} times in {len(handles)} "
-                           "handles; pass the handle of each rank once")
+        raise argument_error(f"reconfigure: the handle of this rank, {own}, occurs {handles.count(own)} times in {len(handles)} "
+                             "handles; pass the handle of each rank once")
     return handles.index(own)

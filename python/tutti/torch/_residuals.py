@@ -8,6 +8,7 @@ import torch
 import torch.distributed as dist
 
 from . import _native
+from ._errors import argument_error
 from ._options import DEVICES
 
 
@@ -43,13 +44,13 @@ def attach(backend: Any, buffer: torch.Tensor, residual: torch.Tensor) -> None:
     """Adds what compressed sums of `buffer` lose to the next sum. `residual` keeps it, in float32."""
     for name, tensor in (("buffer", buffer), ("residual", residual)):
         if tensor.device.type not in DEVICES or tensor.layout != torch.strided or not tensor.is_contiguous():
-            raise ValueError(f"the {name} is a tensor of shape {tuple(tensor.shape)} on {tensor.device}; it must be a contiguous "
-                             "CPU or CUDA tensor")
+            raise argument_error(f"the {name} is a tensor of shape {tuple(tensor.shape)} on {tensor.device}; it must be a "
+                                 "contiguous CPU or CUDA tensor")
     if buffer.device != residual.device:
-        raise ValueError(f"the buffer is on {buffer.device}, the residual on {residual.device}; pass tensors of one device")
+        raise argument_error(f"the buffer is on {buffer.device}, the residual on {residual.device}; pass tensors of one device")
     if residual.dtype != torch.float32 or residual.numel() != buffer.numel():
-        raise ValueError(f"the residual has {residual.numel()} elements of {residual.dtype}; it must have {buffer.numel()} "
-                         "of torch.float32, as many as the buffer")
+        raise argument_error(f"the residual has {residual.numel()} elements of {residual.dtype}; it must have {buffer.numel()} "
+                             "of torch.float32, as many as the buffer")
     backend = _unwrapped(backend)
     if hasattr(backend, "attach_residual"):
         backend.attach_residual(buffer, residual)

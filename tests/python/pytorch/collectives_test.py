@@ -4,7 +4,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from harness import case, main, raises, same, values
+from harness import case, main, raises, refuses, same, values
 from inputs import FLOATS, FLOATS8, INTEGERS, OTHERS, SHAPES, UNSIGNED, inputs, layouts, reduced
 
 from tutti.torch import Options, attach_residual, compress_hook, path
@@ -270,25 +270,37 @@ def tensors_with_gradients(rank, size):
 
 @case
 def wrong_arguments(rank, size):
-    raises(lambda: dist.all_gather_into_tensor(torch.zeros(size * 2 + 1), torch.zeros(2)), "all_gather: ", f"{size * 2 + 1}")
-    raises(lambda: dist.reduce_scatter_tensor(torch.zeros(2), torch.zeros(size * 2 + 1)), "reduce_scatter: ", f"{size * 2 + 1}")
-    raises(lambda: dist.all_gather([torch.zeros(2)] * size, torch.zeros(3)), "all_gather: ", "2", "3")
-    raises(lambda: dist.all_gather_coalesced([[torch.zeros(2)]] * (size + 1), [torch.zeros(2)]), "lists of outputs")
-    raises(lambda: dist.all_gather_coalesced([[]] * size, [torch.zeros(2)]), "all_gather_coalesced")
-    raises(lambda: attach_residual(torch.zeros(8), torch.zeros(4)), "4 elements")
-    raises(lambda: attach_residual(torch.zeros(8), torch.zeros(8, dtype=torch.float64)), "float64")
-    raises(lambda: attach_residual(torch.zeros(8, 8).t(), torch.zeros(8, 8)), "buffer", "contiguous")
+    refuses(lambda: dist.all_gather_into_tensor(torch.zeros(size * 2 + 1), torch.zeros(2)), "all_gather: ", f"{size * 2 + 1}")
+    refuses(lambda: dist.reduce_scatter_tensor(torch.zeros(2), torch.zeros(size * 2 + 1)), "reduce_scatter: ", f"{size * 2 + 1}")
+    refuses(lambda: dist.all_gather([torch.zeros(2)] * size, torch.zeros(3)), "all_gather: ", "2", "3")
+    refuses(lambda: dist.all_gather_coalesced([[torch.zeros(2)]] * (size + 1), [torch.zeros(2)]), "lists of outputs")
+    refuses(lambda: dist.all_gather_coalesced([[]] * size, [torch.zeros(2)]), "all_gather_coalesced")
+    refuses(lambda: attach_residual(torch.zeros(8), torch.zeros(4)), "4 elements")
+    refuses(lambda: attach_residual(torch.zeros(8), torch.zeros(8, dtype=torch.float64)), "float64")
+    refuses(lambda: attach_residual(torch.zeros(8, 8).t(), torch.zeros(8, 8)), "buffer", "contiguous")
     raises(lambda: dist.all_to_all_single(torch.zeros(size, 2), torch.zeros(size, 2), [size + 1] * size, [1] * size),
            "Split sizes", "doesn't match total dim 0 size")
     for rows in ([], [1] * size):
-        raises(lambda: dist.all_to_all_single(torch.tensor(1.0), torch.tensor(1.0), rows, rows), "a tensor has no dimensions")
+        refuses(lambda: dist.all_to_all_single(torch.tensor(1.0), torch.tensor(1.0), rows, rows), "a tensor has no dimensions")
     if path() == "C++":
         return  # PyTorch's dispatcher refuses calls without tensors.
     group, one = dist.group.WORLD, [torch.zeros(1)]
-    raises(lambda: group.allreduce_coalesced([]), "the list of tensors is empty")
-    raises(lambda: group.allgather([], one), "got 0 lists of outputs")
-    raises(lambda: group.reduce_scatter(one, []), f"the list of inputs must have {size} tensors")
-    raises(lambda: group.alltoall(one * size, []), "the list of inputs is empty")
+    refuses(lambda: group.allreduce_coalesced([]), "the list of tensors is empty")
+    refuses(lambda: group.allgather([], one), "got 0 lists of outputs")
+    refuses(lambda: group.reduce_scatter(one, []), f"the list of inputs must have {size} tensors")
+    refuses(lambda: group.alltoall(one * size, []), "the list of inputs is empty")
+    refuses(lambda: dist.all_reduce(torch.zeros(3, device="meta")), "on meta")
+
+
+@case
+def wrong_roots_are_refused(rank, size):
+    group = dist.group.WORLD
+    broadcast, scatter = dist.BroadcastOptions(), dist.ScatterOptions()
+    for root in (-1, size):
+        broadcast.rootRank = scatter.rootRank = root
+        problem = f"root {root} is out of range"
+        refuses(lambda: group.broadcast([torch.zeros(3)], broadcast), "broadcast: " + problem)
+        refuses(lambda: group.scatter([torch.zeros(3)], [[torch.zeros(3)] * size], scatter), "scatter: " + problem)
 
 
 @case

@@ -78,6 +78,14 @@ def error_of(call):
     raise AssertionError(f"{call} raised nothing")
 
 
+def refuses(call, *parts):
+    """Asserts that call() raises the error of an invalid argument, whose text has all parts."""
+    error = error_of(call)
+    assert isinstance(error, tutti.InvalidArgument) and isinstance(error, ValueError), type(error).__mro__
+    missing = [part for part in parts if part not in str(error)]
+    assert not missing, f"the message lacks {missing}: {error}"
+
+
 def _run_rank(rank, size, arguments, folder, results):
     torch.set_num_threads(1)
     dist.init_process_group(arguments.backend, init_method=f"file://{folder}/store", rank=rank, world_size=size,

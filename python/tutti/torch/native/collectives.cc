@@ -28,8 +28,9 @@ void check_reduce_scatter(const at::Tensor& output, const at::Tensor& input, int
   check_tensor("reduce_scatter", output);
   check_tensor("reduce_scatter", input);
   check_same_type("reduce_scatter", output, input);
-  TORCH_CHECK(input.numel() == output.numel() * ranks, "reduce_scatter: the input has ", input.numel(),
-              " elements, the output ", output.numel(), "; the input must have ", ranks, " times as many (world_size)");
+  TUTTI_CHECK_ARGUMENT(input.numel() == output.numel() * ranks, "reduce_scatter: the input has ", input.numel(),
+                       " elements, the output ", output.numel(), "; the input must have ", ranks,
+                       " times as many (world_size)");
 }
 
 // Blocks of different sizes: rank i receives the sum of block i.
@@ -97,7 +98,7 @@ WorkPtr ProcessGroupTutti::allreduce(Tensors& tensors, const c10d::AllreduceOpti
 }
 
 WorkPtr ProcessGroupTutti::allreduce_coalesced(Tensors& tensors, const c10d::AllreduceCoalescedOptions& options) {
-  TORCH_CHECK(!tensors.empty(), "all_reduce_coalesced: the list of tensors is empty; pass at least one");
+  TUTTI_CHECK_ARGUMENT(!tensors.empty(), "all_reduce_coalesced: the list of tensors is empty; pass at least one");
   for (const at::Tensor& tensor : tensors) {
     check_tensor("all_reduce_coalesced", tensor);
     check_same_type("all_reduce_coalesced", tensor, tensors[0]);
@@ -144,16 +145,17 @@ WorkPtr ProcessGroupTutti::reduce(Tensors& tensors, const c10d::ReduceOptions& o
 WorkPtr ProcessGroupTutti::reduce_scatter(Tensors& outputs, TensorLists& inputs,
                                           const c10d::ReduceScatterOptions& options) {
   const at::Tensor& output = only_tensor("reduce_scatter", outputs);
-  TORCH_CHECK(inputs.size() == 1 && static_cast<int>(inputs[0].size()) == size_,
-              "reduce_scatter: the list of inputs must have ", size_, " tensors (world_size)");
+  TUTTI_CHECK_ARGUMENT(inputs.size() == 1 && static_cast<int>(inputs[0].size()) == size_,
+                       "reduce_scatter: the list of inputs must have ", size_, " tensors (world_size)");
   bool equal = true;
   for (const at::Tensor& block : inputs[0]) {
     check_tensor("reduce_scatter", block);
     check_same_type("reduce_scatter", block, output);
     equal = equal && block.numel() == inputs[0][0].numel();
   }
-  TORCH_CHECK(inputs[0][rank_].numel() == output.numel(), "reduce_scatter: input ", rank_, " has ",
-              inputs[0][rank_].numel(), " elements, the output ", output.numel(), "; both must have equally many");
+  TUTTI_CHECK_ARGUMENT(inputs[0][rank_].numel() == output.numel(), "reduce_scatter: input ", rank_, " has ",
+                       inputs[0][rank_].numel(), " elements, the output ", output.numel(),
+                       "; both must have equally many");
   reducible_type(output.scalar_type());
   Call call = call_of(OpType::REDUCE_SCATTER, TUTTI_TITLE("reduce_scatter"), options);
   call.inputs = inputs[0];
@@ -186,8 +188,8 @@ WorkPtr ProcessGroupTutti::_reduce_scatter_base(at::Tensor& output, at::Tensor& 
 
 WorkPtr ProcessGroupTutti::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                            const c10d::ReduceScatterOptions& options) {
-  TORCH_CHECK(outputs.size() == inputs.size(), "reduce_scatter: got ", inputs.size(), " inputs and ", outputs.size(),
-              " outputs; pass equally many");
+  TUTTI_CHECK_ARGUMENT(outputs.size() == inputs.size(), "reduce_scatter: got ", inputs.size(), " inputs and ",
+                       outputs.size(), " outputs; pass equally many");
   for (size_t i = 0; i < outputs.size(); ++i) {
     check_reduce_scatter(outputs[i], inputs[i], size_);
     reducible_type(outputs[i].scalar_type());

@@ -55,8 +55,9 @@ bool DeviceCalls::is_on(c10::Device device, int rank) const {
   const Lock lock(mutex_);
   if (is_ended_) throw shut_down_error(rank);
   if (communicator_ == nullptr) return false;
-  TORCH_CHECK(stream_->device() == device, "a tensor is on ", device.str(), ", but the process group uses ",
-              stream_->device().str(), " since its first call on CUDA tensors; use one device per process and group");
+  TUTTI_CHECK_ARGUMENT(stream_->device() == device, "a tensor is on ", device.str(), ", but the process group uses ",
+                       stream_->device().str(),
+                       " since its first call on CUDA tensors; use one device per process and group");
   return true;
 }
 

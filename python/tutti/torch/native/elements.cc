@@ -40,7 +40,8 @@ int type_or_none(at::ScalarType type) {
 
 tutti_reduction create_with_factor(const c10d::ReduceOp& reduction, at::ScalarType type, tutti_comm comm) {
   const auto* factor = dynamic_cast<const c10d::NCCLPreMulSumSupplement*>(reduction.supplement_.get());
-  TORCH_CHECK(factor != nullptr, "a premultiplied sum needs a factor; create it with dist._make_nccl_premul_sum()");
+  TUTTI_CHECK_ARGUMENT(factor != nullptr,
+                       "a premultiplied sum needs a factor; create it with dist._make_nccl_premul_sum()");
   const at::Tensor scalar = factor->tensor_factor.defined()
                                 ? factor->tensor_factor.to(at::kCPU, type).contiguous()
                                 : at::full({1}, factor->double_factor, at::TensorOptions().dtype(type));
@@ -59,8 +60,8 @@ Elements elements_of(at::ScalarType type) {
 
 tutti_type reducible_type(at::ScalarType type) {
   const int known = type_or_none(type);
-  TORCH_CHECK(known >= 0, "Tutti has no reductions of ", toString(type),
-              "; convert the tensor to a floating-point or integer type");
+  TUTTI_CHECK_ARGUMENT(known >= 0, "Tutti has no reductions of ", toString(type),
+                       "; convert the tensor to a floating-point or integer type");
   return static_cast<tutti_type>(known);
 }
 
@@ -78,7 +79,7 @@ ScopedReduction::ScopedReduction(const c10d::ReduceOp& reduction, at::ScalarType
       reduction_ = create_with_factor(reduction, type, comm);
       owner_ = comm;
       return;
-    default: TORCH_CHECK(false, "Tutti has no reduction number ", static_cast<int>(reduction.op_));
+    default: TUTTI_CHECK_ARGUMENT(false, "Tutti has no reduction number ", static_cast<int>(reduction.op_));
   }
 }
 
@@ -115,28 +116,29 @@ void Dense::finish() const {
 }
 
 void check_tensor(const char* operation, const at::Tensor& tensor) {
-  TORCH_CHECK(tensor.defined(), operation, ": a tensor is undefined");
-  TORCH_CHECK(tensor.device().is_cpu() || tensor.device().is_cuda(), operation, ": a tensor is on ",
-              tensor.device().str(), "; the backend tutti serves CPU and CUDA tensors");
-  TORCH_CHECK(tensor.layout() == at::kStrided, operation, ": a tensor has layout ", tensor.layout(),
-              "; only dense tensors are allowed");
+  TUTTI_CHECK_ARGUMENT(tensor.defined(), operation, ": a tensor is undefined");
+  TUTTI_CHECK_ARGUMENT(tensor.device().is_cpu() || tensor.device().is_cuda(), operation, ": a tensor is on ",
+                       tensor.device().str(), "; the backend tutti serves CPU and CUDA tensors");
+  TUTTI_CHECK_ARGUMENT(tensor.layout() == at::kStrided, operation, ": a tensor has layout ", tensor.layout(),
+                       "; only dense tensors are allowed");
 }
 
 const at::Tensor& only_tensor(const char* operation, const std::vector<at::Tensor>& tensors) {
-  TORCH_CHECK(tensors.size() == 1, operation, ": got ", tensors.size(), " tensors; pass one per rank");
+  TUTTI_CHECK_ARGUMENT(tensors.size() == 1, operation, ": got ", tensors.size(), " tensors; pass one per rank");
   check_tensor(operation, tensors[0]);
   return tensors[0];
 }
 
 void check_writable(const at::Tensor& tensor) {
   if (tensor.layout() != at::kStrided || at::has_internal_overlap(tensor) != at::MemOverlap::Yes) return;
-  TORCH_CHECK(false, "a tensor of shape ", tensor.sizes(), " and strides ", tensor.strides(),
-              " has elements that share memory, so it cannot receive a result; pass a copy, as of tensor.contiguous()");
+  TUTTI_CHECK_ARGUMENT(
+      false, "a tensor of shape ", tensor.sizes(), " and strides ", tensor.strides(),
+      " has elements that share memory, so it cannot receive a result; pass a copy, as of tensor.contiguous()");
 }
 
 void check_same_type(const char* operation, const at::Tensor& a, const at::Tensor& b) {
-  TORCH_CHECK(a.scalar_type() == b.scalar_type(), operation, ": tensors have types ", a.scalar_type(), " and ",
-              b.scalar_type(), "; use one type");
+  TUTTI_CHECK_ARGUMENT(a.scalar_type() == b.scalar_type(), operation, ": tensors have types ", a.scalar_type(), " and ",
+                       b.scalar_type(), "; use one type");
 }
 
 }  // namespace tutti_torch

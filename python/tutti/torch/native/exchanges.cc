@@ -163,15 +163,15 @@ void check_all_gather(const at::Tensor& output, const at::Tensor& input, int ran
   check_tensor("all_gather", output);
   check_tensor("all_gather", input);
   check_same_type("all_gather", output, input);
-  TORCH_CHECK(output.numel() == input.numel() * ranks, "all_gather: the input has ", input.numel(),
-              " elements, the output ", output.numel(), "; the output must have ", ranks,
-              " times as many (world_size)");
+  TUTTI_CHECK_ARGUMENT(output.numel() == input.numel() * ranks, "all_gather: the input has ", input.numel(),
+                       " elements, the output ", output.numel(), "; the output must have ", ranks,
+                       " times as many (world_size)");
 }
 
 // Checks one list with a tensor per rank. Returns whether all tensors have equally many elements.
 bool check_list(const char* operation, const Tensors& tensors, const at::Tensor& other, int ranks) {
-  TORCH_CHECK(static_cast<int>(tensors.size()) == ranks, operation, ": the list has ", tensors.size(),
-              " tensors; it must have ", ranks, " (world_size)");
+  TUTTI_CHECK_ARGUMENT(static_cast<int>(tensors.size()) == ranks, operation, ": the list has ", tensors.size(),
+                       " tensors; it must have ", ranks, " (world_size)");
   bool equal = true;
   for (const at::Tensor& tensor : tensors) {
     check_tensor(operation, tensor);
@@ -183,16 +183,17 @@ bool check_list(const char* operation, const Tensors& tensors, const at::Tensor&
 
 // The list of the root of a gather or scatter, whose tensors are as large as `other`. Empty on other ranks.
 Tensors root_list(const char* operation, const TensorLists& lists, const at::Tensor& other, int ranks) {
-  TORCH_CHECK(lists.size() == 1, operation, ": the root needs one list with ", ranks, " tensors (world_size)");
+  TUTTI_CHECK_ARGUMENT(lists.size() == 1, operation, ": the root needs one list with ", ranks, " tensors (world_size)");
   const bool equal = check_list(operation, lists[0], other, ranks);
-  TORCH_CHECK(equal && lists[0][0].numel() == other.numel(), operation, ": the tensors of the root's list must have ",
-              other.numel(), " elements, as the rank's own tensor");
+  TUTTI_CHECK_ARGUMENT(equal && lists[0][0].numel() == other.numel(), operation,
+                       ": the tensors of the root's list must have ", other.numel(),
+                       " elements, as the rank's own tensor");
   return lists[0];
 }
 
 void check_no_list(const char* operation, const TensorLists& lists) {
-  TORCH_CHECK(lists.empty() || (lists.size() == 1 && lists[0].empty()), operation,
-              ": a list of tensors is given on a rank that is not the root; pass it on the root only");
+  TUTTI_CHECK_ARGUMENT(lists.empty() || (lists.size() == 1 && lists[0].empty()), operation,
+                       ": a list of tensors is given on a rank that is not the root; pass it on the root only");
 }
 
 size_t row_size(const at::Tensor& tensor) {
@@ -217,10 +218,11 @@ Blocks blocks_of_rows(const Dense& dense, const std::vector<int64_t>& rows, int 
 
 WorkPtr ProcessGroupTutti::allgather(TensorLists& outputs, Tensors& inputs, const c10d::AllgatherOptions& options) {
   const at::Tensor& input = only_tensor("all_gather", inputs);
-  TORCH_CHECK(outputs.size() == 1, "all_gather: got ", outputs.size(), " lists of outputs; pass one");
+  TUTTI_CHECK_ARGUMENT(outputs.size() == 1, "all_gather: got ", outputs.size(), " lists of outputs; pass one");
   const bool equal = check_list("all_gather", outputs[0], input, size_);
-  TORCH_CHECK(outputs[0][rank_].numel() == input.numel(), "all_gather: output ", rank_, " has ",
-              outputs[0][rank_].numel(), " elements, the input ", input.numel(), "; both must have equally many");
+  TUTTI_CHECK_ARGUMENT(outputs[0][rank_].numel() == input.numel(), "all_gather: output ", rank_, " has ",
+                       outputs[0][rank_].numel(), " elements, the input ", input.numel(),
+                       "; both must have equally many");
   Call call = call_of(OpType::ALLGATHER, TUTTI_TITLE("all_gather"), options);
   call.inputs = inputs;
   call.outputs = outputs;
@@ -241,8 +243,8 @@ WorkPtr ProcessGroupTutti::_allgather_base(at::Tensor& output, at::Tensor& input
 
 WorkPtr ProcessGroupTutti::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                            const c10d::AllgatherOptions& options) {
-  TORCH_CHECK(outputs.size() == inputs.size(), "all_gather: got ", inputs.size(), " inputs and ", outputs.size(),
-              " outputs; pass equally many");
+  TUTTI_CHECK_ARGUMENT(outputs.size() == inputs.size(), "all_gather: got ", inputs.size(), " inputs and ",
+                       outputs.size(), " outputs; pass equally many");
   for (size_t i = 0; i < outputs.size(); ++i) check_all_gather(outputs[i], inputs[i], size_);
   Call call = call_of(OpType::COALESCED, TUTTI_TITLE("all_gather_into_tensor_coalesced"), options);
   call.inputs = inputs;
@@ -254,16 +256,17 @@ WorkPtr ProcessGroupTutti::allgather_into_tensor_coalesced(Tensors& outputs, Ten
 
 WorkPtr ProcessGroupTutti::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                                const c10d::AllgatherOptions& options) {
-  TORCH_CHECK(static_cast<int>(outputs.size()) == size_, "all_gather_coalesced: got ", outputs.size(),
-              " lists of outputs; pass ", size_, " (world_size)");
+  TUTTI_CHECK_ARGUMENT(static_cast<int>(outputs.size()) == size_, "all_gather_coalesced: got ", outputs.size(),
+                       " lists of outputs; pass ", size_, " (world_size)");
   for (const Tensors& list : outputs) {
-    TORCH_CHECK(list.size() == inputs.size(), "all_gather_coalesced: a list of outputs has ", list.size(),
-                " tensors, the list of inputs ", inputs.size(), "; both must have equally many");
+    TUTTI_CHECK_ARGUMENT(list.size() == inputs.size(), "all_gather_coalesced: a list of outputs has ", list.size(),
+                         " tensors, the list of inputs ", inputs.size(), "; both must have equally many");
     for (size_t i = 0; i < list.size(); ++i) {
       check_tensor("all_gather_coalesced", list[i]);
       check_same_type("all_gather_coalesced", list[i], inputs[i]);
-      TORCH_CHECK(list[i].numel() == inputs[i].numel(), "all_gather_coalesced: output ", i, " has ", list[i].numel(),
-                  " elements, the input ", inputs[i].numel(), "; both must have equally many");
+      TUTTI_CHECK_ARGUMENT(list[i].numel() == inputs[i].numel(), "all_gather_coalesced: output ", i, " has ",
+                           list[i].numel(), " elements, the input ", inputs[i].numel(),
+                           "; both must have equally many");
     }
   }
   Call call = call_of(OpType::ALLGATHER_COALESCED, TUTTI_TITLE("all_gather"), options);
@@ -325,7 +328,8 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
   check_tensor("all_to_all", output);
   check_tensor("all_to_all", input);
   check_same_type("all_to_all", output, input);
-  TORCH_CHECK(output.dim() > 0 && input.dim() > 0, "all_to_all: a tensor has no dimensions; pass tensors with rows");
+  TUTTI_CHECK_ARGUMENT(output.dim() > 0 && input.dim() > 0,
+                       "all_to_all: a tensor has no dimensions; pass tensors with rows");
   c10d::checkSplitSizes(output_rows, output, size_);
   c10d::checkSplitSizes(input_rows, input, size_);
   Call call = call_of(OpType::ALLTOALL_BASE, TUTTI_TITLE("all_to_all"), options);
@@ -344,8 +348,8 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
 }
 
 WorkPtr ProcessGroupTutti::alltoall(Tensors& outputs, Tensors& inputs, const c10d::AllToAllOptions& options) {
-  TORCH_CHECK(!inputs.empty(), "all_to_all: the list of inputs is empty; it must have ", size_,
-              " tensors (world_size)");
+  TUTTI_CHECK_ARGUMENT(!inputs.empty(), "all_to_all: the list of inputs is empty; it must have ", size_,
+                       " tensors (world_size)");
   check_list("all_to_all", inputs, inputs[0], size_);
   check_list("all_to_all", outputs, inputs[0], size_);
   Call call = call_of(OpType::ALLTOALL, TUTTI_TITLE("all_to_all"), options);

@@ -9,7 +9,8 @@ namespace {
 constexpr int kAnyRank = TUTTI_ANY_RANK;
 
 void check_peer(const char* operation, int peer, int ranks) {
-  TORCH_CHECK(peer >= 0 && peer < ranks, operation, ": rank ", peer, " is out of range; ranks are 0..", ranks - 1);
+  TUTTI_CHECK_ARGUMENT(peer >= 0 && peer < ranks, operation, ": rank ", peer, " is out of range; ranks are 0..",
+                       ranks - 1);
 }
 
 // Runs messages of a GPU together. Their tags are not sent: messages between two ranks match in order.
@@ -35,7 +36,7 @@ void make_messages(const std::vector<DeviceMessage>& messages, const CallContext
 }  // namespace
 
 WorkPtr ProcessGroupTutti::start_message(Call call, const at::Tensor& tensor, int peer, int tag) {
-  TORCH_CHECK(tag >= 0, call.title.of_tutti, ": tag ", tag, " is negative; tags are 0 and above");
+  TUTTI_CHECK_ARGUMENT(tag >= 0, call.title.of_tutti, ": tag ", tag, " is negative; tags are 0 and above");
   const bool sends = call.type == c10d::OpType::SEND;
   call.is_message = true;
   if (!tensor.device().is_cpu()) return start_device_message(std::move(call), {tensor, peer, sends});
@@ -98,8 +99,8 @@ WorkPtr ProcessGroupTutti::recv(Tensors& tensors, int peer, int tag) {
 
 WorkPtr ProcessGroupTutti::recvAnysource(Tensors& tensors, int tag) {
   const at::Tensor& tensor = only_tensor("recv_anysource", tensors);
-  TORCH_CHECK(tensor.device().is_cpu(), "recv_anysource: the tensor is on ", tensor.device().str(),
-              "; pass the rank of the sender, or a CPU tensor");
+  TUTTI_CHECK_ARGUMENT(tensor.device().is_cpu(), "recv_anysource: the tensor is on ", tensor.device().str(),
+                       "; pass the rank of the sender, or a CPU tensor");
   // sourceRank() of the Work is the rank of the sender.
   return start_message(
       {c10d::OpType::RECVANYSOURCE, TUTTI_TITLE("recvAnySource"), c10d::kUnsetTimeout, true, tensors, {tensors}},

@@ -17,7 +17,8 @@ c10::intrusive_ptr<c10d::Backend> create(const StorePtr& store, int rank, int si
 
 ProcessGroupTutti& group_of(const c10::intrusive_ptr<c10d::Backend>& backend) {
   auto* group = dynamic_cast<ProcessGroupTutti*>(backend.get());
-  TORCH_CHECK(group != nullptr, "the backend is ", backend->getBackendName(), "; pass one of the C++ path of tutti");
+  TUTTI_CHECK_ARGUMENT(group != nullptr, "the backend is ", backend->getBackendName(),
+                       "; pass one of the C++ path of tutti");
   return *group;
 }
 

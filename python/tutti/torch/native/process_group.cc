@@ -101,7 +101,8 @@ Milliseconds ProcessGroupTutti::timeout_or_default(Milliseconds timeout) const {
 }
 
 void ProcessGroupTutti::check_root(const char* operation, int64_t root) const {
-  TORCH_CHECK(root >= 0 && root < size_, operation, ": root ", root, " is out of range; ranks are 0..", size_ - 1);
+  TUTTI_CHECK_ARGUMENT(root >= 0 && root < size_, operation, ": root ", root, " is out of range; ranks are 0..",
+                       size_ - 1);
 }
 
 CallDescription ProcessGroupTutti::describe(Call call) {
@@ -125,8 +126,8 @@ c10::Device ProcessGroupTutti::device_of(const Call& call) {
   const auto add = [&](const Tensors& tensors) {
     for (const at::Tensor& tensor : tensors) {
       if (!device) device = tensor.device();
-      TORCH_CHECK(tensor.device() == *device, call.title.of_tutti, ": tensors are on ", device->str(), " and ",
-                  tensor.device().str(), "; use one device");
+      TUTTI_CHECK_ARGUMENT(tensor.device() == *device, call.title.of_tutti, ": tensors are on ", device->str(), " and ",
+                           tensor.device().str(), "; use one device");
     }
   };
   add(call.inputs);

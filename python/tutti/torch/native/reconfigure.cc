@@ -25,8 +25,8 @@ Handles handles_by_rank(const c10d::ReconfigureOptions& given) {
 
 int rank_of(const c10d::ReconfigureHandle& own, const Handles& handles) {
   const auto count = std::count(handles.begin(), handles.end(), own);
-  TORCH_CHECK(count == 1, "reconfigure: the handle of this rank, ", own, ", occurs ", count, " times in ",
-              handles.size(), " handles; pass the handle of each rank once");
+  TUTTI_CHECK_ARGUMENT(count == 1, "reconfigure: the handle of this rank, ", own, ", occurs ", count, " times in ",
+                       handles.size(), " handles; pass the handle of each rank once");
   return static_cast<int>(std::find(handles.begin(), handles.end(), own) - handles.begin());
 }
 

@@ -50,8 +50,9 @@ std::vector<int64_t> gather_counts(const SparseShape& own, int ranks, tutti_comm
   check(tutti_all_gather(&own, shapes.data(), kWords, tutti_int64, comm, nullptr));
   std::vector<int64_t> counts;
   for (const SparseShape& shape : shapes) {
-    TORCH_CHECK(shape.fits(shapes[0]), "sparse all_reduce: the tensor of rank 0 has ", shapes[0].text(),
-                ", that of rank ", counts.size(), " ", shape.text(), "; pass equal shapes and types on all ranks");
+    TUTTI_CHECK_ARGUMENT(shape.fits(shapes[0]), "sparse all_reduce: the tensor of rank 0 has ", shapes[0].text(),
+                         ", that of rank ", counts.size(), " ", shape.text(),
+                         "; pass equal shapes and types on all ranks");
     counts.push_back(shape.count);
   }
   return counts;
@@ -103,13 +104,15 @@ void sum_sparse(const at::Tensor& tensor, int ranks, tutti_comm comm) {
 }  // namespace
 
 WorkPtr ProcessGroupTutti::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
-  TORCH_CHECK(tensors.size() == 1, "all_reduce: got ", tensors.size(), " tensors; pass one per rank");
+  TUTTI_CHECK_ARGUMENT(tensors.size() == 1, "all_reduce: got ", tensors.size(), " tensors; pass one per rank");
   const at::Tensor tensor = tensors[0];
-  TORCH_CHECK(tensor.layout() == at::kSparse && tensor.device().is_cpu(), "all_reduce: the tensor has layout ",
-              tensor.layout(), " on ", tensor.device().str(), "; only sparse COO tensors on the CPU are allowed");
-  TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "all_reduce: sparse tensors can only be summed; use SUM");
-  TORCH_CHECK(static_cast<size_t>(tensor.dim()) <= kMaxDimensions, "all_reduce: the sparse tensor has ", tensor.dim(),
-              " dimensions; at most ", kMaxDimensions, " are allowed");
+  TUTTI_CHECK_ARGUMENT(tensor.layout() == at::kSparse && tensor.device().is_cpu(), "all_reduce: the tensor has layout ",
+                       tensor.layout(), " on ", tensor.device().str(),
+                       "; only sparse COO tensors on the CPU are allowed");
+  TUTTI_CHECK_ARGUMENT(options.reduceOp == c10d::ReduceOp::SUM,
+                       "all_reduce: sparse tensors can only be summed; use SUM");
+  TUTTI_CHECK_ARGUMENT(static_cast<size_t>(tensor.dim()) <= kMaxDimensions, "all_reduce: the sparse tensor has ",
+                       tensor.dim(), " dimensions; at most ", kMaxDimensions, " are allowed");
   Call call = call_of(c10d::OpType::_ALLREDUCE_SPARSE, TUTTI_TITLE("sparse_all_reduce"), options);
   call.inputs = tensors;
   call.outputs = {tensors};
