@@ -182,7 +182,7 @@ tutti_add_test(NAME tools.explain_rejects_cores_with_gpus LABELS tools COMMAND $
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 64K --ranks 2 --memory cuda --cores 1)
 tutti_add_test(NAME tools.explain_fails_without_candidates LABELS tools COMMAND ${expect} 1 "no algorithm satisfies these options\n.*ranks would end with different bits under compression: one_shot"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --ranks 2 --compress int8 --algorithm one_shot)
-tutti_add_test(NAME tools.explain_requires_options LABELS tools COMMAND ${expect} 2 "tutti explain needs --collective, --bytes, and one of --ranks"
+tutti_add_test(NAME tools.explain_requires_options LABELS tools COMMAND ${expect} 2 "tutti explain needs --bytes and one of --ranks"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --ranks 2)
 tutti_add_test(NAME tools.explain_topology LABELS tools COMMAND ${expect} 0
                "^all_reduce of 32 ranks, groups 8[+]8[+]8[+]8, .* GPUs, between hosts\nchosen: host_staged/Simple .*hierarchical +Simple "

@@ -8,7 +8,7 @@ namespace {
 
 std::vector<OptionRow> options_of_explain() {
   return {
-      collective_row(kRequired),
+      collective_row("all_reduce"),
       {"bytes", kBytes, "SIZE", kRequired,
        "Size of a block in bytes: 8, 64K, 1.5M, 1G (K, M, G, T are powers of 1024). A block is what a rank contributes "
        "(all_gather, gather), receives (reduce_scatter, scatter) or sends to each rank (all_to_all). nccl-tests and "
@@ -55,7 +55,7 @@ std::vector<OptionRow> options_of_explain() {
 Command describe_explain() {
   return {.name = "explain",
           .summary = "show which algorithm a call would use, the alternatives and their predicted times",
-          .usage = "--collective NAME --bytes SIZE (--ranks N | --groups LAYOUT | --topology NAME) [options]",
+          .usage = "--bytes SIZE (--ranks N | --groups LAYOUT | --topology NAME) [options]",
           .description =
               "Predicts how a call would run on this machine, or on that of --topology. Prints the chosen "
               "algorithm and protocol with the reason, a table of all candidates with predicted times in "

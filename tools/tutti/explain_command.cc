@@ -222,10 +222,9 @@ Status check(ExplainRequest& request, const GivenOptions& given) {
   if (given.has(kHosts) && !given.has(kTopology))
     return invalid_argument(
         "--hosts needs --topology; without a topology, --groups places ranks on hosts, such as 4x8");
-  if (!given.has(kCollective) || !given.has(kBytes) || !has_ranks)
+  if (!given.has(kBytes) || !has_ranks)
     return invalid_argument(
-        "tutti explain needs --collective, --bytes, and one of --ranks, --groups and --topology; see tutti explain "
-        "--help");
+        "tutti explain needs --bytes and one of --ranks, --groups and --topology; see tutti explain --help");
   if (given.has(kNvlinkDomain) && !given.has(kTopology)) return invalid_argument("--nvlink-domain needs --topology");
   if (given.has(kGpu) && !given.has(kTopology)) return invalid_argument("--gpu needs --topology");
   for (const auto& [option, title] :

@@ -32,19 +32,20 @@ Result<std::vector<std::string_view>> split(std::string_view text, char separato
 }
 
 // Parses one number of a list. The error message names the number.
-Result<Rank> parse_number(std::string_view text) {
-  Result<Rank> number = parse_count(text, 1, kMaxRanks);
+Result<Rank> parse_number(std::string_view text, Rank max_value) {
+  Result<Rank> number = parse_count(text, 1, max_value);
   if (number.ok()) return number;
   return invalid_argument("'" + std::string(text) + "' " + std::move(number).status().message());
 }
 
-Result<std::vector<Rank>> parse_ranges(std::string_view text) {
+Result<std::vector<Rank>> parse_ranges(std::string_view text, Rank max_value) {
   std::vector<Rank> values;
   const std::vector<std::string_view> parts = TUTTI_TRY(split(text, ','));
   for (const std::string_view part : parts) {
     const std::size_t dash = part.find('-', 1);  // A leading dash is a sign, which is an error.
-    const Rank first = TUTTI_TRY(parse_number(part.substr(0, dash)));
-    const Rank last = dash == std::string_view::npos ? first : TUTTI_TRY(parse_number(part.substr(dash + 1)));
+    const Rank first = TUTTI_TRY(parse_number(part.substr(0, dash), max_value));
+    const Rank last =
+        dash == std::string_view::npos ? first : TUTTI_TRY(parse_number(part.substr(dash + 1), max_value));
     if (last < first) return invalid_argument("range '" + std::string(part) + "' must begin with the smaller number");
     for (Rank value = first; value <= last; ++value) values.push_back(value);
   }
@@ -57,7 +58,7 @@ Result<Groups> parse_even(std::string_view text) {
   std::uint64_t parts = 1;
   const std::vector<std::string_view> sizes = TUTTI_TRY(split(text, 'x'));
   for (std::size_t level = 0; level < sizes.size(); ++level) {
-    const Rank size = TUTTI_TRY(parse_number(sizes[level]));
+    const Rank size = TUTTI_TRY(parse_number(sizes[level], kMaxRanksLaidOut));
     if (level > 0) groups.emplace(groups.begin(), parts, size);
     parts *= size;
     if (parts > kMaxRanksLaidOut) return invalid_argument("more than " + std::to_string(kMaxRanksLaidOut) + " ranks");
@@ -73,7 +74,7 @@ Result<Groups> parse_uneven(std::string_view text) {
     const std::vector<std::string_view> sizes = TUTTI_TRY(split(level, '+'));
     groups.emplace_back();
     for (const std::string_view size : sizes) {
-      const Rank members = TUTTI_TRY(parse_number(size));
+      const Rank members = TUTTI_TRY(parse_number(size, kMaxRanksLaidOut));
       groups.back().push_back(members);
     }
   }
@@ -141,12 +142,12 @@ Result<std::vector<double>> parse_sizes(std::string_view text) {
 
 namespace {
 
-Status apply(Request& request, int key, const std::string& value) {
+Status apply(Request& request, bool plans, int key, const std::string& value) {
   switch (key) {
     case kAll: request.all = true; break;
     case kCollective: request.collective = TUTTI_TRY(parse_collective(value)); break;
     case kAlgorithm: request.algorithm = value; break;
-    case kRanks: request.ranks = TUTTI_TRY(parse_ranges(value)); break;
+    case kRanks: request.ranks = TUTTI_TRY(parse_ranges(value, plans ? kMaxRanks : kMaxRanksAtOnce)); break;
     case kRank: request.rank = TUTTI_TRY(parse_count(value, 0, kMaxRanks)); break;
     case kRoot: request.root = TUTTI_TRY(parse_count(value, 0, kMaxRanks)); break;
     case kInPlace: request.in_place = true; break;
@@ -163,9 +164,10 @@ Status check_size(const Request& request, bool plans) {
   const bool alone = plans && request.rank && !request.fused && !request.dot;
   for (const Rank ranks : request.ranks) {
     if (ranks <= (alone ? kMaxRanks : kMaxRanksAtOnce)) continue;
-    return invalid_argument(std::to_string(ranks) + " ranks are too many; the maximum is " +
-                            std::to_string(kMaxRanksAtOnce) + ", or " + std::to_string(kMaxRanks) +
-                            " for tutti plan with --rank and neither --fused nor --dot");
+    std::string message = std::to_string(ranks) + " ranks are too many; the maximum is " +
+                          std::to_string(alone ? kMaxRanks : kMaxRanksAtOnce);
+    if (plans && !alone) message += ", or " + std::to_string(kMaxRanks) + " with --rank and neither --fused nor --dot";
+    return invalid_argument(std::move(message));
   }
   return {};
 }
@@ -252,12 +254,12 @@ Result<DataType> parse_float_type(const std::string& text) {
 
 Result<Request> parse_request(const Command& command, int argc, char** argv) {
   Request request;
+  const bool plans = std::string_view(command.name) == "plan";
   const GivenOptions given = TUTTI_TRY(parse_options(
-      command, argc, argv, [&](int key, const std::string& value) { return apply(request, key, value); }));
+      command, argc, argv, [&](int key, const std::string& value) { return apply(request, plans, key, value); }));
   if (request.ranks.empty()) {
     for (const Groups& groups : request.layouts) request.ranks.push_back(ranks_in(groups));
   }
-  const bool plans = std::string_view(command.name) == "plan";
   TUTTI_CHECK_OK(check_completeness(command, request));
   TUTTI_CHECK_OK(check_layouts(request));
   TUTTI_CHECK_OK(check_size(request, plans));

@@ -36,10 +36,10 @@ Result<simulator::Fault> parse_slow(const std::string& text) {
   const std::size_t equals = text.rfind('=');
   if (equals == std::string::npos)
     return invalid_argument("must be a link and the remaining fraction of its bandwidth, such as host3:mlx5_0=0.5");
-  const double rate = TUTTI_TRY(parse_real(std::string_view(text).substr(equals + 1)));
-  if (rate < kMinLeft || rate > 1)
+  const Result<double> rate = parse_real(std::string_view(text).substr(equals + 1));
+  if (!rate.ok() || rate.value() < kMinLeft || rate.value() > 1)
     return invalid_argument("the fraction must be from 0.001 to 1; use --fail for a port that has failed");
-  return simulator::Fault{.link = text.substr(0, equals), .rate = rate};
+  return simulator::Fault{.link = text.substr(0, equals), .rate = rate.value()};
 }
 
 Result<std::pair<std::string, double>> parse_figure(const std::string& text) {
