@@ -44,7 +44,7 @@ std::string describe_compression(const CommunicatorOptions& options) {
   char bound[64];
   std::snprintf(bound, sizeof bound, "chosen per call, error at most %g", options.max_relative_error);
   if (options.max_relative_error > 0) return bound;
-  if (options.compression.empty() || options.compression == "raw") return "none";
+  if (options.compression.empty() || options.compression == "raw") return "raw";
   return options.compression +
          (options.compression_rounding.rounding == Rounding::stochastic ? " (stochastic rounding)" : "");
 }
@@ -56,7 +56,7 @@ std::string describe_forced(const std::string& name, bool from_nccl, const char*
 
 const char* describe_tuning(Tune tune) {
   if (tune == Tune::off) return "off";
-  return tune == Tune::exact ? "exact" : "on";
+  return tune == Tune::exact ? "exact (float reductions are not tuned)" : "on";
 }
 
 void log_options(const CommunicatorOptions& options) {

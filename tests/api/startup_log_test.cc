@@ -38,6 +38,7 @@ class StartupLog : public testing::Test {
     ::setenv("NCCL_ALGO", "Ring", 1);
     ::setenv("NCCL_NTHREADS", "256", 1);
     ::setenv("TUTTI_TIMEOUT_MS", "90000", 1);
+    ::setenv("TUTTI_TUNE", "exact", 1);
     ::setenv("TUTTI_SECRET_FILE", secret_file, 1);
     set_log_sink([](std::string_view line) {
       const std::lock_guard lock(startup_mutex);
@@ -62,8 +63,8 @@ TEST_F(StartupLog, NamesVersionRanksAndLauncher) {
 TEST_F(StartupLog, NamesTransportAndOptions) {
   EXPECT_EQ(count_of("transport: within a host shared memory; TCP encryption off\n"), 1U) << startup_lines;
   EXPECT_EQ(
-      count_of("compression none; algorithm ring (forced by NCCL_ALGO); protocol chosen per call; autotuning off; "
-               "tuner plugin none; timeout 90 s\n"),
+      count_of("compression raw; algorithm ring (forced by NCCL_ALGO); protocol chosen per call; autotuning exact "
+               "(float reductions are not tuned); tuner plugin none; timeout 90 s\n"),
       1U)
       << startup_lines;
 }
