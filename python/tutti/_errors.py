@@ -6,13 +6,17 @@ import ctypes
 import re
 from typing import Mapping
 
-from ._api import Status, c
+from ._api import PROTOTYPES, Status, c
 
 # Messages name the rank that delays the others in these words. Other messages name the failed rank first.
 _DELAYING = re.compile(r"\brank (\d+)(?:, which)? has not called it|\bwaited [^:]*? for rank (\d+)")
 _RANK = re.compile(r"\brank (\d+)")
 # Messages of waits begin with the call that failed, such as "all_reduce(3 int8, sum)".
 _CALL = re.compile(r"(?:stream: )?([a-z_]+)\(")
+# Names of the C API in messages, and those of Python. Functions have the same name without "tutti_", options without "options.".
+_C_NAME = re.compile(r"\boptions\.(?:tuning->)?(?=[a-z])|(?<![\w/.-])(?:tutti|TUTTI)_\w+")
+_PYTHON_NAMES = {"TUTTI_ANY_RANK": "None", "TUTTI_COLOR_NONE": "None", "tutti_group_start": "tutti.group()",
+                 "tutti_mem_alloc": "tutti.zeros()"}
 
 
 class Error(RuntimeError):
@@ -100,11 +104,20 @@ def peer_in(message: str, rank: int | None) -> int | None:
     return next((peer for peer in map(int, named) if peer != rank), None)
 
 
+def _name_in_python(found: re.Match[str]) -> str:
+    name = found[0]
+    if name.startswith("options."):
+        return ""
+    short = name.removeprefix("tutti_")
+    return _PYTHON_NAMES.get(name, short if short in PROTOTYPES else name)
+
+
 def error_of(status: int, text: str, rank: int | None = None, classes: Mapping[int, type[Error]] = CLASSES) -> Error:
     """Returns the exception for a status and a text of tutti_last_error()."""
     operation, separator, message = text.partition(": ")
     if not separator or not operation.startswith("tutti_"):
         operation, message = "", text
+    message = _C_NAME.sub(_name_in_python, message)
     error = classes.get(status, Error)(message, operation=operation.removeprefix("tutti_"), rank=rank)
     call = _CALL.match(message)
     if call is not None:

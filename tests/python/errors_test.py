@@ -12,6 +12,7 @@ import unittest
 import numpy
 import ranks
 import tutti
+from tutti import _errors
 
 
 def fields(error):
@@ -98,6 +99,18 @@ class Errors(unittest.TestCase):
                 comm.broadcast(numpy.ones(2), root=3)
             self.assertEqual(fields(caught.exception), ("InvalidArgument", "invalid_argument", "broadcast", 0, None))
             self.assertIsNone(comm.async_error())
+
+    def test_messages_have_names_of_python(self):
+        with self.assertRaisesRegex(tutti.InvalidArgument, "int9.*; while reading compression$"):
+            tutti.Communicator(compression="int9")
+        with tutti.Communicator() as comm:
+            with self.assertRaisesRegex(tutti.InvalidArgument, "^irecv: peer 3 is out of range; ranks are 0..0, or None$"):
+                comm.irecv(numpy.ones(2), 3)
+            with self.assertRaisesRegex(tutti.InvalidArgument, "pass 0 or more, or None$"):
+                comm.split(-5)
+        text = "rank 1: tutti_reduce #2: open /tmp/tutti_reduce, tutti_bad: see TUTTI_TUNE; use a group (tutti_group_start)"
+        self.assertEqual(str(_errors.error_of(tutti.Status.invalid_usage, text)),
+                         "rank 1: reduce #2: open /tmp/tutti_reduce, tutti_bad: see TUTTI_TUNE; use a group (tutti.group())")
 
     def test_errors_of_calls_in_a_stream_name_ranks_and_operation(self):
         """The stream has calls of two communicators, in which this process has different ranks."""
