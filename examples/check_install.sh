@@ -2,6 +2,7 @@
 # check_install.sh <build folder> <cmake> <C++ compiler> <C compiler>: installs into a folder of its own, builds the
 # examples against what was installed and nothing else, and runs them.
 set -euo pipefail
+[ $# -eq 4 ] || { echo "usage: check_install.sh BUILD_FOLDER CMAKE CXX_COMPILER C_COMPILER" >&2; exit 2; }
 build="$1" cmake="$2"
 export CXX="$3" CC="$4"
 here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"

@@ -23,6 +23,7 @@ while [ $# -gt 0 ] && [ "$1" != -- ]; do
     --congestion) congestion="${2:-}"; shift ;;
     --grace) grace="${2:-}"; shift ;;
     --ipv6) family=ipv6 ;;
+    -h | --help) echo "usage: $usage"; exit 0 ;;
     *) refuse "unknown option '$1'" ;;
   esac
   shift || refuse "the last option has no value"

@@ -33,6 +33,7 @@ waits='[ $RANK -ne 1 ] || kill -KILL $$; exec sleep infinity'
 expect "a rank that is killed" "$(status_of "$run" --hosts 2x1 --grace 1 -- sh -c "$waits")" "status 137"
 [[ "$(all_of "$run" --hosts 2x1 --grace 1 -- sh -c "$waits")" == *"killed 1 s after the failure of rank 1: rank 0"* ]] ||
   fail "the output does not report that rank 0 was killed"
+[[ "$(all_of "$run" --help)" == "usage: run.sh --hosts "*"status 0" ]] || fail "--help prints no usage"
 expect "an invalid layout" "$(status_of "$run" --hosts 2x0 -- true)" "status 2"
 expect "an option without its value" "$(status_of "$run" --hosts)" "status 2"
 
