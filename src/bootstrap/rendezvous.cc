@@ -154,8 +154,11 @@ Status Rendezvous::refuse(const Claim& claim, const JoinRecord& record) const {
   }
   const auto earlier = members_.find(claim.rank);
   if (earlier == members_.end()) return {};
-  return invalid_usage("rank " + std::to_string(claim.rank) +
-                       " was started twice: " + describe(earlier->second.record.peer) + " and " +
+  const PeerRecord& first = earlier->second.record.peer;
+  if (first.process == record.peer.process)
+    return invalid_usage("rank " + std::to_string(claim.rank) + " joined twice from one process, " + describe(first) +
+                         ": pass a rank of its own to each thread");
+  return invalid_usage("rank " + std::to_string(claim.rank) + " was started twice: " + describe(first) + " and " +
                        describe(record.peer) + " have the same rank" + two_jobs_);
 }
 

@@ -137,6 +137,18 @@ TEST(Bootstrap, RejectsDuplicateRank) {
   }
 }
 
+TEST(Bootstrap, RejectsDuplicateRankOfThreads) {
+  const Meeting point;
+  std::string texts[2];
+  std::thread second([&] { texts[1] = join_and_exchange(point.id(), 1, 3); });
+  texts[0] = join_and_exchange(point.id(), 1, 3);
+  second.join();
+  for (const std::string& text : texts) {
+    EXPECT_EQ(text.find("rank 1 joined twice from one process, "), 0U) << text;
+    EXPECT_NE(text.find(": pass a rank of its own to each thread"), std::string::npos) << text;
+  }
+}
+
 TEST(Bootstrap, ReportsWorldSizeMismatch_ToAllRanks) {
   const Meeting point;
   const UniqueId id = point.id();
