@@ -66,8 +66,8 @@ tutti_status tutti_comm_compression_statistics(tutti_comm comm, tutti_compressio
 
 tutti_status tutti_algorithms(const char* collective, const char** names) {
   return guarded("tutti_algorithms", [&]() -> Status {
-    if (collective == nullptr || names == nullptr)
-      return invalid_argument(std::string(collective == nullptr ? "collective" : "names") + " is null");
+    if (collective == nullptr) return invalid_argument("collective is null: pass a name, such as \"all_reduce\"");
+    if (names == nullptr) return invalid_argument("names is null: pass a pointer to a const char*");
     *names = TUTTI_TRY(tutti::algorithms_of(collective));
     return {};
   });

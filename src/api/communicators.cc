@@ -106,8 +106,8 @@ tutti_status tutti_get_unique_id(tutti_unique_id* id) {
 tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, const tutti_comm_options* options,
                                tutti_comm* comm) {
   return guarded("tutti_comm_create", [&]() -> Status {
-    if (id == nullptr || comm == nullptr)
-      return invalid_argument(std::string(id == nullptr ? "id" : "comm") + " is null");
+    if (id == nullptr) return invalid_argument("id is null: pass the id that tutti_get_unique_id made on one rank");
+    if (comm == nullptr) return invalid_argument("comm is null: pass a pointer to a tutti_comm");
     TUTTI_CHECK_OK(tutti::check_ranks(rank, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be created"));
     CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));

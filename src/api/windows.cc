@@ -51,7 +51,8 @@ extern "C" {
 tutti_status tutti_window_register(void* memory, size_t size, uint32_t flags, tutti_comm comm, tutti_window* window) {
   return guarded("tutti_window_register", [&]() -> Status {
     if (window == nullptr) return invalid_argument("window is null: pass a pointer to a tutti_window");
-    if (memory == nullptr || size == 0) return invalid_argument("memory is null, or size is 0");
+    if (memory == nullptr || size == 0)
+      return invalid_argument("memory is null, or size is 0: pass a buffer of 1 byte or more");
     if ((flags & ~std::uint32_t{TUTTI_WINDOW_SYMMETRIC}) != 0)
       return invalid_argument("flags are " + std::to_string(flags) + ": pass 0 or TUTTI_WINDOW_SYMMETRIC");
     const CommHandle* handle = TUTTI_TRY(tutti::running_handle(comm));

@@ -163,6 +163,7 @@ TEST(Algorithms, AreListedByCollective) {
   EXPECT_EQ(tutti_algorithms("alltoall", &names), tutti_invalid_argument);
   EXPECT_NE(last_error().find("did you mean all_to_all?"), std::string::npos) << last_error();
   EXPECT_EQ(tutti_algorithms(nullptr, &names), tutti_invalid_argument);
+  EXPECT_EQ(last_error(), "tutti_algorithms: collective is null: pass a name, such as \"all_reduce\"");
   EXPECT_EQ(tutti_algorithms("reduce", nullptr), tutti_invalid_argument);
 }
 

@@ -129,6 +129,7 @@ TEST(Regions, RejectSizesBeyondAddressSpace) {
   const Status refused[] = {Regions::of_process().register_memory(reinterpret_cast<std::byte*>(last_page), kPage),
                             Regions::of_process().register_memory(reinterpret_cast<std::byte*>(kPage), last_page),
                             Regions::of_process().allocate(last_page).status(),
+                            Regions::of_process().allocate(std::size_t{1} << 47).status(),
                             Regions::of_process().allocate(~std::size_t{0}).status()};
   for (const Status& status : refused) {
     EXPECT_EQ(status.code(), Code::invalid_argument);

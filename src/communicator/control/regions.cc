@@ -53,11 +53,12 @@ namespace {
 }  // namespace
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {
-  constexpr std::size_t kMaxBytes = std::numeric_limits<std::ptrdiff_t>::max();
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 47;  // Address space of a process.
   const std::size_t page = mapped_page_bytes();
   if (bytes == 0 || bytes > kMaxBytes - page) {
     return invalid_argument("size is " + std::to_string(bytes) +
-                            (bytes == 0 ? ": pass the bytes that are wanted" : ", more than there is address space"));
+                            (bytes == 0 ? ": pass the bytes that are wanted"
+                                        : ", more than there is address space; it may be a negative value"));
   }
   const std::size_t whole = round_up(bytes, page);
   Segment memory = TUTTI_TRY(make_memory(whole));
