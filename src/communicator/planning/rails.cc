@@ -86,8 +86,9 @@ RemotePeers Rails::peers_of(std::span<const Plan> plans, const RankMapping& mapp
         if (target.is_memory()) continue;
         const Rank peer = rank_at(target.peer);
         if (host_of(self) == host_of(peer)) continue;
-        peers = std::min(peers, between(self, peer));
-        if (peers == RemotePeers::rail && target.tag >= kRailTags) peers = RemotePeers::all;
+        const RemotePeers needed = between(self, peer);
+        const bool has_lane = needed != RemotePeers::rail || target.tag < kRailTags;
+        peers = std::min(peers, has_lane ? needed : RemotePeers::all);
       }
     }
   }

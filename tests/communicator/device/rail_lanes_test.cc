@@ -56,6 +56,20 @@ TEST(Rails, ConnectPositions) {
   EXPECT_EQ(many.between(1, 14), RemotePeers::all);
 }
 
+// Lanes to partners have all tags on the channels of the rail.
+TEST(Rails, LimitTagsOnlyBeyondPartners) {
+  const Rails rails(hosts_of(8, 4));
+  const auto peers_of = [&](std::initializer_list<Operand> lanes) {
+    Plan plan{.problem = {}, .shape = {}, .steps = Steps(1), .rounds = {}};
+    for (const Operand& lane : lanes) plan.steps.fold({input(0)}, {lane});
+    return rails.peers_of({&plan, 1}, {});
+  };
+  const Operand partner = lane(5, 1, kRailTags), on_rail = lane(13, 1, 0);
+  EXPECT_EQ(peers_of({partner, on_rail}), RemotePeers::rail);
+  EXPECT_EQ(peers_of({on_rail, partner}), RemotePeers::rail);
+  EXPECT_EQ(peers_of({lane(13, 1, kRailTags), partner}), RemotePeers::all);
+}
+
 // Hierarchical sums of many hosts exchange data with few of them.
 TEST(Rails, GrowSlowlyWithHosts) {
   EXPECT_EQ(Rails(hosts_of(4, 8)).partners(), 3U);
