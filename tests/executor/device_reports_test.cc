@@ -194,15 +194,15 @@ TEST_P(DeviceReportTest, FollowsWait_WhenCallOnLanesOrInRingBeginsAfterFailure) 
   }
 }
 
-// A rank fails while a call begins: the call stops, or the rank sees that the call accesses the memory of peers. A
-// record that the call has stored shows the announcement, too. Most failures therefore come before it, but not before
-// half of the time that the record of another call took.
+// A rank fails while a call begins: the call stops, or the rank sees the announcement of its access to peers. The
+// announcement precedes the record of addresses, so failures come before the record, but after half of the looks that
+// the record of an earlier call took.
 TEST_P(DeviceReportTest, AnnouncesRemoteAccess_UnlessItSeesFailure) {
   constexpr unsigned kSeed = 20261126;
   std::mt19937 random(kSeed);
   TestCall test_call = test_call_of(1);
   test_call.operations = 1;
-  std::uint32_t publishes = 0;  // Looks until the record was stored.
+  std::uint32_t publishes = 0;  // Looks until the record of an earlier call was stored.
   for (int i = 0; i < 400; ++i) {
     calls_->prepare(of_ranks(2), "two_shot_mapped", test_call);
     const BatchCall call = calls_->call(0), peer = calls_->call(1);

@@ -24,7 +24,7 @@ static_assert(sizeof(BufferLocation) == 16);
 
 // A rank's buffer addresses, published for peers that access them: one record per rank, channel and parity of the
 // sequence number. A rank begins an exchange only after all ranks have ended the exchange before the previous one, so
-// two records suffice.
+// two records suffice. After a failure, a later call may overwrite the record of a call that stopped.
 struct alignas(64) AddressRecord {
   std::uint64_t sequence = 0;  // Number of the exchange, from 1; written last.
   BufferLocation input, output;
