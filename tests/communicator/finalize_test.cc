@@ -73,7 +73,8 @@ TEST(Finalize, NamesRankThatTimedOut) {
   EXPECT_EQ(
       status.message(),
       "finalize of an unnamed communicator of 2 ranks: rank 0 waited 200 ms for rank 1, which has made no collective "
-      "call here: a thread that drives several ranks must finalize or destroy them in one group");
+      "call here: a thread that drives several ranks must finalize or destroy them in one group, and threads several "
+      "communicators in the same order");
 }
 
 // Rank 0 is alone in its process. Rank 1 does not finalize.

@@ -116,17 +116,19 @@ std::string describe_awaited(const Membership& membership, const CurrentCall& cu
 std::string wait_hint(const Membership& membership, const CurrentCall& current) {
   if (current.finalizes()) {
     if (membership.one_process)
-      return ": a thread that drives several ranks must finalize or destroy them in one group";
+      return ": a thread that drives several ranks must finalize or destroy them in one group, and threads several "
+             "communicators in the same order";
     return CommunicatorCount::several()
                ? ": ranks that share several communicators must destroy them in the same order, or in one group"
                : "";
   }
   // Messages are not on the board, so the peer's call is unknown. A send that waits long usually waits for a peer that
-  // sends too.
+  // sends too, often in a ring of sends.
   const Call* const message = current.message();
   if (message == nullptr || message->kind != Kind::send) return "";
-  return ": if rank " + std::to_string(message->root) + " is in a send to rank " + std::to_string(membership.rank) +
-         " meanwhile, neither can go on; put the sends and receives of an exchange into a group (tutti_group_start)";
+  return ": if sends lead from rank " + std::to_string(message->root) + " back to rank " +
+         std::to_string(membership.rank) +
+         ", none can go on; put the sends and receives of an exchange into a group (tutti_group_start)";
 }
 
 }  // namespace tutti
