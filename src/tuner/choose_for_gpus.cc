@@ -72,12 +72,19 @@ bool prefers_ll(const Query& query, std::string_view algorithm) {
   return query.on_nvlinks && query.protocol.empty() && query.block_bytes <= max_ll_bytes(query, algorithm);
 }
 
+// True if switches serve the staging ring and calls of this size are predicted to be faster by them.
+bool prefers_switches(const Query& query) {
+  const Rank ranks = query.problem.ranks;
+  return query.by_switches && has_ring(query, kSwitchStaged) && permits_simple(query) && ranks >= kMinSwitchRanks &&
+         ranks <= kFewRanks && query.block_bytes >= kMinStagedBytes;
+}
+
 // Algorithm that is predicted to be the fastest, if it uses the staging ring; else "".
 std::string_view on_ring(const Query& query) {
   const Rank ranks = query.problem.ranks;
   if (!has_ring(query, kSwitchStaged) || !permits_simple(query) || ranks == 1 || ranks > kFewRanks) return "";
   if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return "";
-  if (query.by_switches && ranks >= kMinSwitchRanks && query.block_bytes >= kMinStagedBytes) return kSwitchStaged;
+  if (prefers_switches(query)) return kSwitchStaged;
   // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring, and
   // links limit more channels than kFullRingChannels.
   const std::uint32_t ring_channels = std::min(query.ring.channels, kFullRingChannels);
@@ -129,6 +136,7 @@ std::string_view along_links(const Query& query) {
 // Between 8 ranks on one H200, split_mapped took 135 us for 256 KiB.
 std::string_view to_or_from_root(const Query& query, bool mapped) {
   const bool broadcasts = query.problem.collective == Collective::broadcast;
+  if (broadcasts && prefers_switches(query)) return kSwitchStaged;
   const std::string_view in_place = mapped && broadcasts ? "split_mapped" : "";
   if (query.problem.ranks > kFewRanks) return in_place.empty() ? "binary_tree" : in_place;
   if (!query.on_nvlinks || query.compression != CompressionFormat::none) return in_place.empty() ? "direct" : in_place;

@@ -28,10 +28,30 @@ TEST(Candidates, IncludeSwitches_WhereTheyAdd) {
   }
 }
 
-// Switches serve these collectives on request: in all-gather and reduce-scatter a port carries n / (n - 1) of the bytes
-// of direct_staged, and broadcasts have not been measured.
+// Broadcasts from the size at which LL ends, of six or more ranks.
+TEST(ChooseForGpus, ChoosesSwitches_ForBroadcasts) {
+  for (const bool mapped : {false, true}) {
+    Query query = query_on(Collective::broadcast, 640 << 10);
+    query.ring = {.channels = 48, .positions = 4};
+    query.on_nvlinks = query.by_switches = true;
+    query.mapped = mapped;
+    EXPECT_EQ(chosen(query), "switch_staged");
+    EXPECT_TRUE(choose(query).value().by_switches);
+    query.problem.ranks = 5;
+    EXPECT_NE(chosen(query), "switch_staged");
+    query.problem.ranks = 8;
+    query.block_bytes -= 1;
+    EXPECT_NE(chosen(query), "switch_staged");
+    query.block_bytes = 64 << 20;
+    EXPECT_EQ(chosen(query), "switch_staged");
+    query.by_switches = false;
+    EXPECT_NE(chosen(query), "switch_staged");
+  }
+}
+
+// Switches serve these collectives on request: a port carries n / (n - 1) of the bytes of direct_staged.
 TEST(ChooseForGpus, ChoosesNoSwitches_ForCollectivesOfOneRound) {
-  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::broadcast}) {
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     Query query = query_on(collective, 64 << 20);
     query.ring = {.channels = 24, .positions = 4};
     query.on_nvlinks = true;
