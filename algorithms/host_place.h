@@ -21,13 +21,14 @@ struct HostPlace {
   Rank host, position, hosts, size;  // `position`: on the host. `size`: of each host.
   std::vector<Operand> flags;        // One per other rank of the host, in ring order from the next one on.
 
-  // Ranks at this position: on the i-th host after and before this one, in ring order.
-  Rank after(Rank i) const { return on((host + i) % hosts); }
-  Rank before(Rank i) const { return on((host + hosts - i) % hosts); }
-  Rank on(Rank other) const { return map.first(other) + position; }
+  // Rank at this position on a host.
+  Rank rank_on(Rank other) const { return map.first(other) + position; }
+  // The same on the i-th host after and before this one, in ring order.
+  Rank after(Rank i) const { return rank_on((host + i) % hosts); }
+  Rank before(Rank i) const { return rank_on((host + hosts - i) % hosts); }
 };
 
-// Base of these algorithms.
+// Base of algorithms for hosts of equal sizes.
 class EntryOverEqualHosts : public EntryOverHosts {
  public:
   using EntryOverHosts::EntryOverHosts;

@@ -76,19 +76,19 @@ class HostStaged : public EntryOverEqualHosts {
       sources.push_back(all_of_host(shard(Space::scratch)));
       const Operand target = shard(Space::output);
       steps.add(sources, {&target, 1});
-      for (Rank i = 1; i < hosts; ++i) steps.send(output(part_of(after(i))), after(i));
+      for (Rank i = 1; i < hosts; ++i) steps.send(output(part_of((host + i) % hosts)), after(i));
     }
 
     void add_between(Steps& steps) const {
-      std::vector<Operand> sources, targets = {output(part_of(on(host)))};
+      std::vector<Operand> sources, targets = {output(part_of(host))};
       for (Rank other = 0; other < hosts; ++other)
-        sources.push_back(other == host ? output(part_of(on(host))) : lane(on(other), 1));
+        sources.push_back(other == host ? output(part_of(host)) : lane(rank_on(other), 1));
       for (Rank i = 1; i < hosts; ++i) targets.push_back(lane(after(i), 1));
       steps.add(sources, targets, Fold::complete);
     }
 
     void store(Steps& steps) const {
-      for (Rank i = 1; i < hosts; ++i) steps.recv(before(i), output(part_of(before(i))));
+      for (Rank i = 1; i < hosts; ++i) steps.recv(before(i), output(part_of((host + hosts - i) % hosts)));
       std::vector<Operand> targets = {all_of_host(shard(Space::scratch))};
       targets.insert(targets.end(), flags.begin(), flags.end());
       const Operand source = shard(Space::output);
@@ -108,7 +108,7 @@ class HostStaged : public EntryOverEqualHosts {
 
    private:
     Operand shard(Space space) const { return units(space, position * hosts, hosts); }
-    std::uint32_t part_of(Rank other) const { return position * hosts + map.host_of(other); }
+    std::uint32_t part_of(Rank other) const { return position * hosts + other; }  // `other`: a host.
   };
 };
 

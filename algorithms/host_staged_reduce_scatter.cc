@@ -44,7 +44,7 @@ class HostStaged : public EntryOverEqualHosts {
     if (round == 1) return add_inside(place, self, steps);
     std::vector<Operand> sources = place.flags;
     for (Rank host = 0; host < place.hosts; ++host)
-      sources.push_back(host == place.host ? output(0) : lane(place.on(host), 1));
+      sources.push_back(host == place.host ? output(0) : lane(place.rank_on(host), 1));
     const Operand target = output(0);
     steps.add(sources, {&target, 1}, Fold::complete);
   }
