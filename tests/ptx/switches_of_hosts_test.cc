@@ -75,7 +75,9 @@ std::string has_no_ring(const Member& member) {
   const PeerSet& peers = member.own.backend(0).peers();
   if (peers.ring().channels != 0 || has_multicast(member.own)) return "has a ring";
   const std::size_t lanes_bytes = (member.ranks / 2 - 1) * peers.lanes().lanes_bytes();
-  const std::size_t bytes = member.own.backend(0).device_bytes();
+  std::size_t left = 0, total = 0;
+  if (cudaMemGetInfo(&left, &total) != cudaSuccess) return "cannot read the used memory";
+  const std::size_t bytes = std::max(member.own.backend(0).device_bytes(), total - left);
   return bytes < lanes_bytes + (48 << 20) ? "right" : std::to_string(bytes) + " bytes of memory";
 }
 

@@ -10,6 +10,7 @@
 #include "src/base/config.h"
 #include "src/base/log.h"
 #include "src/communicator/control/mesh.h"
+#include "src/communicator/peers/deferred_frees.h"
 #include "src/communicator/peers/gather.h"
 #include "src/communicator/peers/multicast.h"
 #include "src/communicator/peers/peer_set.h"
@@ -391,6 +392,7 @@ Status PeerSet::bind_multicast(const std::vector<Communicator*>& members, Set& s
     if (set[i].multicast_ring_ != nullptr || !set[i].network() || requests_ring_over_hosts(*members[i])) continue;
     set[i].budget_.ring = {};
     set[i].free_unused_lanes();
+    free_when_idle([device = set[i].own_memory().shared_device()] { device->free_kept(); });
   }
   return {};
 }
