@@ -101,6 +101,28 @@ TEST(PlannedCallAcrossHosts, HasSlotsToOverlap_WithManyRanks) {
   }
 }
 
+// Chunks go round the staging ring several times.
+TEST(PlannedCallInRing, ReusesPositions_WithManyRanks) {
+  const std::vector<Rank> layouts[] = {{}, {6, 6}, {8, 8, 8, 8}, std::vector<Rank>(8, 8)};
+  for (const cases::Entry& entry : cases::all_entries()) {
+    if (!std::string_view(entry.algorithm->name()).ends_with("_staged")) continue;
+    for (const std::vector<Rank>& hosts : layouts) {
+      Problem problem = problem_on(entry.collective, hosts);
+      if (hosts.empty()) problem = {.collective = entry.collective, .ranks = 8, .groups = {}};
+      if (!entry.algorithm->supports(problem)) continue;
+      const bool over_hosts = requires_hosts(*entry.algorithm, entry.collective);
+      if (over_hosts == hosts.empty()) continue;
+      for (const bool in_place : {false, true}) {
+        problem.in_place = in_place;
+        const Loop loop = {.chunks = 16, .skew = 1, .order = StageOrder::earliest_first, .ring = over_hosts ? 6U : 4U};
+        const auto proof = verify(emit_plans(*entry.algorithm, problem), loop);
+        ASSERT_TRUE(proof.ok()) << cases::title(entry) << " " << describe(problem);
+        EXPECT_LE(proof.value().slots, kSlots) << cases::title(entry) << " " << describe(problem);
+      }
+    }
+  }
+}
+
 // On hosts of 1, 5, 7 and 8 ranks, a hierarchical all-reduce has 1120 units. The tuner must choose another algorithm
 // unless this one is requested.
 TEST(PlannedCallAcrossHosts, IgnoresHosts_WhenSizesAreTooUneven) {
