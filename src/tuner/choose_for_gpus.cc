@@ -191,6 +191,28 @@ std::uint64_t position_bytes(const Query& query, const Choice& choice) {
   return query.ring.position_bytes * query.ring.channels / max_channels_of(query, choice);
 }
 
+bool gathers_or_scatters(const Query& query) {
+  return query.problem.collective == Collective::all_gather || query.problem.collective == Collective::reduce_scatter;
+}
+
+// Channels for a block, whatever their maximum. Between hosts, a chunk in the ring is a short part of each block, so
+// that chunks on other channels are faster than several on one.
+std::uint64_t wanted_channels(const Query& query, const Choice& choice) {
+  if (choice.algorithm == kHostStaged && gathers_or_scatters(query)) {
+    const std::uint64_t part =
+        std::clamp<std::uint64_t>(choice.chunk_bytes / query.problem.ranks, 1, kStagedChannelBytes);
+    return (query.block_bytes + part - 1) / part;
+  }
+  const bool on_rails = choice.remote_peers != RemotePeers::all;
+  if (on_rails && query.problem.collective == Collective::all_to_all)
+    return query.block_bytes / (kForwardedBytes / std::max<std::size_t>(query.problem.groups[0].size(), kFewRanks));
+  const bool moves_blocks = gathers_or_scatters(query) || sends_sums_of_hosts(choice.algorithm);
+  return query.block_bytes / (choice.staged                                         ? kStagedChannelBytes
+                              : has_inline_flags(choice.protocol) && !choice.mapped ? kLlChannelBytes
+                              : on_rails && moves_blocks                            ? kBlockOnRailsBytes
+                                                                                    : kSimpleChannelBytes);
+}
+
 }  // namespace
 
 bool uses_rank_order(std::string_view algorithm) {
@@ -241,19 +263,9 @@ Choice choose_for_gpus(const Query& query) {
                        : small                              ? kLlChunkBytes
                                                             : query.slot_bytes;
   choice.remote_peers = remote_peers(query, choice.algorithm);
-  const bool moves_blocks = query.problem.collective == Collective::all_gather ||
-                            query.problem.collective == Collective::reduce_scatter ||
-                            sends_sums_of_hosts(choice.algorithm);
-  const bool on_rails = choice.remote_peers != RemotePeers::all;
-  const bool forwards = on_rails && query.problem.collective == Collective::all_to_all;
-  const std::size_t forwarded = forwards ? std::max<std::size_t>(query.problem.groups[0].size(), kFewRanks) : 1;
-  const std::uint64_t share = choice.staged              ? kStagedChannelBytes
-                              : small && !choice.mapped  ? kLlChannelBytes
-                              : forwards                 ? kForwardedBytes / forwarded
-                              : on_rails && moves_blocks ? kBlockOnRailsBytes
-                                                         : kSimpleChannelBytes;
   const std::uint64_t max_channels = std::min(query.thread_blocks, max_channels_of(query, choice));
-  choice.channels = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(query.block_bytes / share, 1, max_channels));
+  choice.channels =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted_channels(query, choice), 1, max_channels));
   limit_channels(query, choice);
   // LlCall runs the stages of a chunk one after the other. On an H200, run_plan took three times as long for two chunks
   // of LL that overlapped.

@@ -15,9 +15,10 @@ constexpr std::size_t kFewHosts = 4;
 // more than kFewHosts is on rails, but host_one_shot is not.
 constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kWholeSumBytesBesideDoubling = 512 * kKiB;
 constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
-// All-gathers and reduce-scatters by the switches of up to so many hosts: blocks above kDirectBytes, up to these.
-constexpr std::size_t kMaxHostsOfStagedBlocks = 8;
-constexpr std::uint64_t kMaxStagedGatherBytes = 256 * kKiB, kMaxStagedScatterBytes = 1024 * kKiB;
+// Blocks of all-gathers and reduce-scatters that the switches of hosts serve: minimum, and maximum total over the
+// hosts. All-gathers of fewer than kFewHosts have another maximum.
+constexpr std::uint64_t kMinStagedBlockBytes = 8 * kKiB + 1, kMaxStagedBlocksBytes = 4096 * kKiB;
+constexpr std::uint64_t kMaxStagedBytesOfFew = 256 * kKiB;
 // two_shot of all ranks, on more than kFewHosts.
 constexpr Rank kMaxTwoShotRanks = 64;
 constexpr std::uint64_t kMinTwoShotBytes = 64 * kKiB, kMaxTwoShotBytes = 2048 * kKiB;
@@ -102,9 +103,9 @@ std::uint64_t max_direct_bytes(std::size_t hosts) {
 }
 
 bool stages_blocks(const Query& query, std::size_t hosts) {
-  const bool gathers = query.problem.collective == Collective::all_gather;
-  return hosts <= kMaxHostsOfStagedBlocks && query.block_bytes > kDirectBytes &&
-         query.block_bytes <= (gathers ? kMaxStagedGatherBytes : kMaxStagedScatterBytes) && has_switches(query, hosts);
+  const bool few = query.problem.collective == Collective::all_gather && hosts < kFewHosts;
+  const std::uint64_t max = few ? kMaxStagedBytesOfFew : kMaxStagedBlocksBytes / hosts;
+  return query.block_bytes >= kMinStagedBlockBytes && query.block_bytes <= max && has_switches(query, hosts);
 }
 
 std::string_view between_all(const Query& query, std::size_t hosts) {

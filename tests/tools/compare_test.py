@@ -202,18 +202,27 @@ class Page(unittest.TestCase):
                 self.assertEqual(done["algorithm"], "hierarchical" if hosts <= 8 else "host_ring")
                 self.assertEqual(row[f"{hosts} hosts"], f"{done['bus_bw']:.0f}", (row["collective"], hosts))
 
+    def explained(self, collective, hosts, block):
+        return run("explain", "--topology", "dgx-h100", "--hosts", str(hosts), "--bytes", str(block), "--collective",
+                   collective.replace("-", "_"))["candidates"]
+
     def test_times_of_blocks_by_switches_of_hosts_match(self):
-        rows = self.rows_of("On 2 to 8 hosts of at least 6 GPUs", "blocks of")
+        rows = self.rows_of("On up to 32 hosts of at least 6 GPUs", "blocks of")
         self.assertEqual(len(rows), 2)
         for row in rows:
-            for hosts in (2, 4, 8):
-                command = ["simulate", "--topology", "dgx-h100", "--hosts", str(hosts), "--launch", "graph", "--bytes", str(hosts << 19),
-                           "--collective", row["blocks of"].replace("-", "_")]
-                chosen = run(*command)["sizes"][0]["runs"][0]
-                lanes = run(*command, "--algorithm", "hierarchical")["sizes"][0]["runs"][0]
-                self.assertEqual(chosen["algorithm"], "host_staged")
-                self.assertEqual(row[f"{hosts} hosts"], f"{chosen['time_us']:.0f}", (row["blocks of"], hosts))
-                self.assertEqual(row[f"lanes, {hosts} hosts"], f"{lanes['time_us']:.0f}", (row["blocks of"], hosts))
+            for hosts in (2, 4, 8, 16):
+                candidates = self.explained(row["blocks of"], hosts, 64 << 10)
+                times = {each["algorithm"]: f"{each['predicted_us']:.0f}" for each in candidates}
+                self.assertEqual(candidates[0]["algorithm"], "host_staged")
+                self.assertEqual(row[f"{hosts} hosts"], times["host_staged"], (row["blocks of"], hosts))
+                self.assertEqual(row[f"lanes, {hosts} hosts"], times["hierarchical"], (row["blocks of"], hosts))
+
+    def test_choices_for_blocks_are_nearly_the_fastest(self):
+        for collective in ("all-gather", "reduce-scatter"):
+            for hosts in (2, 8):
+                for block in (9 << 10, 24 << 10, 100 << 10):
+                    times = [each["predicted_us"] for each in self.explained(collective, hosts, block)]
+                    self.assertLessEqual(times[0], 1.1 * min(times), (collective, hosts, block))
 
     def test_bandwidths_of_all_to_all_match(self):
         rows = self.rows_of("All-to-all (`hierarchical`)", "all-to-all")

@@ -249,30 +249,47 @@ TEST(ChooseForGpus, UsesSwitchesOfHosts) {
   EXPECT_NE(chosen(query), "host_staged") << "there is no ring";
 }
 
-// Blocks between 16 KiB and a maximum pass the switches of up to 8 hosts.
+Query query_with_blocks(Collective collective, std::uint64_t bytes, Rank hosts) {
+  Query query = query_on_hosts(collective, bytes, hosts);
+  query.problem.groups = {std::vector<Rank>(hosts, 8)};
+  query.problem.ranks = 8 * hosts;
+  query.by_switches = true;
+  query.ring = {.channels = 24, .positions = 6, .position_bytes = 512 << 10};
+  query.remote_channels = {.rail = 24, .partners = 24};
+  for (const char* name : {"hierarchical", "host_staged"})
+    query.on_rails.emplace_back(find(collective, name), RemotePeers::rail);
+  return query;
+}
+
+// Blocks above 8 KiB pass the switches, up to a total over the hosts, since a port carries more than with lanes.
 TEST(ChooseForGpus, MovesBlocksBySwitchesOfHosts) {
-  const auto choice_for = [](Collective collective, std::uint64_t bytes, Rank hosts, bool by_switches = true) {
-    Query query = query_on_hosts(collective, bytes, hosts);
-    query.problem.groups = {std::vector<Rank>(hosts, 8)};
-    query.problem.ranks = 8 * hosts;
-    query.by_switches = by_switches;
-    query.ring = {.channels = 24, .positions = 6};
-    for (const char* name : {"hierarchical", "host_staged"})
-      query.on_rails.emplace_back(find(collective, name), RemotePeers::rail);
-    return chosen(query);
-  };
-  constexpr std::uint64_t kMin = 16 << 10;
-  for (const auto& [collective, max] :
-       {std::pair(Collective::all_gather, 256 << 10), {Collective::reduce_scatter, 1024 << 10}}) {
-    for (const Rank hosts : {2U, 3U, 8U}) {
-      EXPECT_EQ(choice_for(collective, kMin, hosts), "direct") << hosts;
-      EXPECT_EQ(choice_for(collective, kMin + 1, hosts), "host_staged") << hosts;
-      EXPECT_EQ(choice_for(collective, max, hosts), "host_staged") << hosts;
-      EXPECT_NE(choice_for(collective, max + 1, hosts), "host_staged") << hosts;
+  constexpr std::uint64_t kMax = 8 << 10, kTotal = 4 << 20;
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+    for (const Rank hosts : {2U, 3U, 4U, 8U, 32U}) {
+      const bool few = collective == Collective::all_gather && hosts < 4;
+      const std::uint64_t max = few ? 256 << 10 : kTotal / hosts;
+      EXPECT_EQ(chosen(query_with_blocks(collective, kMax, hosts)), "direct") << hosts;
+      EXPECT_EQ(chosen(query_with_blocks(collective, kMax + 1, hosts)), "host_staged") << hosts;
+      EXPECT_EQ(chosen(query_with_blocks(collective, max, hosts)), "host_staged") << hosts;
+      EXPECT_NE(chosen(query_with_blocks(collective, max + 1, hosts)), "host_staged") << hosts;
     }
-    EXPECT_NE(choice_for(collective, max, 9), "host_staged");
-    EXPECT_NE(choice_for(collective, max, 8, false), "host_staged") << "switches do not add this type";
+    EXPECT_NE(chosen(query_with_blocks(collective, 64 << 10, 33)), "host_staged");
+    Query query = query_with_blocks(collective, 64 << 10, 8);
+    query.by_switches = false;
+    EXPECT_NE(chosen(query), "host_staged") << "switches do not add this type";
   }
+}
+
+// A position of the ring has a part of the blocks of all ranks. Channels move a part each, as long as there are enough.
+TEST(ChooseForGpus, DividesBlocksAmongChannels_BySwitchesOfHosts) {
+  const auto channels = [](std::uint64_t bytes, Rank hosts) {
+    return choose(query_with_blocks(Collective::all_gather, bytes, hosts)).value().channels;
+  };
+  EXPECT_EQ(channels(9 << 10, 2), 1U) << "a channel moves 16 KiB at least";
+  EXPECT_EQ(channels(17 << 10, 2), 2U);
+  EXPECT_EQ(channels(16 << 10, 8), 2U) << "parts of 8 KiB";
+  EXPECT_EQ(channels((16 << 10) + 1, 8), 3U);
+  EXPECT_EQ(channels(512 << 10, 8), 24U);
 }
 
 // The ring of communicators of several hosts is for host_staged alone, whose fewer channels have longer positions.
