@@ -138,7 +138,13 @@ Status start(const MessageArguments& arguments, tutti_request* request) {
     return {};
   }
   OpenRequests::instance().remove(handle);
-  return note_failure_of(arguments.comm, std::move(started));
+  return started;
+}
+
+// Runs the body of a function of the C API, which may return the failure of `comm` to the caller.
+template <typename Body>
+tutti_status guarded_call(const char* function, tutti_comm comm, Body&& body) {
+  return guarded(function, [&] { return note_failure_of(comm, caught(body)); });
 }
 
 void write(const MessageInfo& info, tutti_message* message) {
@@ -159,6 +165,7 @@ Status check_message(const tutti_message* message) {
 
 using tutti::Deadline;
 using tutti::guarded;
+using tutti::guarded_call;
 using tutti::invalid_argument;
 using tutti::MessageDirection;
 using tutti::Status;
@@ -167,20 +174,20 @@ extern "C" {
 
 tutti_status tutti_isend(const void* send, size_t count, tutti_type type, int peer, uint64_t tag, tutti_comm comm,
                          tutti_request* request) {
-  return guarded("tutti_isend", [&] {
+  return guarded_call("tutti_isend", comm, [&] {
     return tutti::start({MessageDirection::send, send, count, static_cast<int>(type), peer, tag, comm}, request);
   });
 }
 
 tutti_status tutti_irecv(void* recv, size_t count, tutti_type type, int peer, uint64_t tag, tutti_comm comm,
                          tutti_request* request) {
-  return guarded("tutti_irecv", [&] {
+  return guarded_call("tutti_irecv", comm, [&] {
     return tutti::start({MessageDirection::receive, recv, count, static_cast<int>(type), peer, tag, comm}, request);
   });
 }
 
 tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int* found, tutti_message* message) {
-  return guarded("tutti_iprobe", [&]() -> Status {
+  return guarded_call("tutti_iprobe", comm, [&]() -> Status {
     if (found == nullptr) return invalid_argument("found is null: pass a pointer to an int");
     TUTTI_CHECK_OK(tutti::check_message(message));
     const tutti::Target target = TUTTI_TRY(tutti::target_of(comm, peer, {.direction = MessageDirection::receive}));

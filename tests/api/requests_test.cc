@@ -3,8 +3,10 @@
 #include <signal.h>
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/api/processes.h"
@@ -135,6 +137,27 @@ TEST(Requests, EndWithErrorOfCommunicator_WhenItIsAborted) {
   for (const tutti_comm comm : comms) TUTTI_EXPECT_OK(tutti_comm_destroy(comm));  // Does not return the failure again.
   EXPECT_EQ(tutti_request_wait(receive, 0, nullptr), tutti_aborted);              // Outlives the communicator.
   TUTTI_EXPECT_OK(tutti_request_destroy(receive));
+}
+
+// Calls of messages with tags report the failure of a communicator, so that its destruction does not return it again.
+TEST(Requests, ReportFailureOfCommunicator) {
+  int value = 0, found = 0;
+  const std::vector<std::function<tutti_status(tutti_comm, tutti_request*)>> calls = {
+      [&](tutti_comm comm, tutti_request* made) { return tutti_isend(&value, 1, tutti_int32, 0, 7, comm, made); },
+      [&](tutti_comm comm, tutti_request* made) { return tutti_irecv(&value, 1, tutti_int32, 0, 7, comm, made); },
+      [&](tutti_comm comm, tutti_request*) { return tutti_iprobe(0, 7, comm, &found, nullptr); }};
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    std::vector<tutti_comm> comms(2);
+    TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms.data()));
+    TUTTI_EXPECT_OK(tutti_comm_abort(comms[0]));
+    tutti_request request = nullptr;
+    tutti_status status = tutti_ok;
+    while ((status = calls[i](comms[1], &request)) == tutti_ok) {  // Another host has not been notified yet.
+      TUTTI_EXPECT_OK(tutti_request_destroy(std::exchange(request, nullptr)));
+    }
+    EXPECT_EQ(status, tutti_aborted) << i;
+    for (const tutti_comm comm : comms) EXPECT_EQ(tutti_comm_destroy(comm), tutti_ok) << i;
+  }
 }
 
 TEST(Requests, EndWithInvalidUsage_WhenCommunicatorIsDestroyed) {
