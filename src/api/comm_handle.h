@@ -51,12 +51,12 @@ struct SharedComm {
   std::atomic<bool> reported = false;  // The caller has received the communicator's failure.
 };
 
-// Returns `status`. If it is an error and the communicator has failed, records that the caller has received the
-// failure. An invalid argument alone records nothing. Throws nothing.
+// Returns `status`. If the communicator has failed with this error, records that the caller has received the failure;
+// another error, such as an invalid argument, records nothing. Throws nothing.
 inline Status note_failure(SharedComm& shared, Status status) {
   if (status.ok()) return status;
   const NoCancellation until_return;
-  if (!caught([&] { return shared.communicator->failure(); }).ok()) shared.reported = true;
+  if (caught([&] { return shared.communicator->failure(); }).code() == status.code()) shared.reported = true;
   return status;
 }
 

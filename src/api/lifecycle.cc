@@ -164,8 +164,8 @@ Status end_all(const std::vector<Ending>& endings) {
 Status note_failure_of(tutti_comm comm, Status status) {
   if (status.ok()) return status;
   (void)caught([&] {
-    return ask(comm, [](SharedComm& shared, Communicator* communicator) {
-      if (communicator != nullptr && !communicator->failure().ok()) shared.reported = true;
+    return ask(comm, [&](SharedComm& shared, Communicator* communicator) {
+      if (communicator != nullptr && communicator->failure().code() == status.code()) shared.reported = true;
     });
   });
   return status;

@@ -160,6 +160,20 @@ TEST(Requests, ReportFailureOfCommunicator) {
   }
 }
 
+TEST(Requests, LeaveFailureOfCommunicatorToDestroy_WhenTheyEndWithAnotherError) {
+  std::vector<tutti_comm> comms(2);
+  TUTTI_EXPECT_OK(tutti_comm_create_all(2, nullptr, comms.data()));
+  std::vector<std::int32_t> received(2);
+  const tutti_request receive = irecv(received, 0, 7, comms[1]);
+  EXPECT_EQ(outcome(isend({1}, 1, 7, comms[0])), "ok");
+  EXPECT_EQ(tutti_request_wait(receive, kHangMs, nullptr), tutti_invalid_usage);  // The counts differ.
+  TUTTI_EXPECT_OK(tutti_comm_abort(comms[0]));
+  EXPECT_EQ(tutti_request_wait(receive, kHangMs, nullptr), tutti_invalid_usage);
+  TUTTI_EXPECT_OK(tutti_comm_destroy(comms[0]));
+  EXPECT_EQ(tutti_comm_destroy(comms[1]), tutti_aborted);
+  TUTTI_EXPECT_OK(tutti_request_destroy(receive));
+}
+
 TEST(Requests, EndWithInvalidUsage_WhenCommunicatorIsDestroyed) {
   std::vector<std::int32_t> received(1);
   tutti_request receive = nullptr;
