@@ -278,8 +278,14 @@ def wrong_arguments(rank, size):
     refuses(lambda: attach_residual(torch.zeros(8), torch.zeros(4)), "4 elements")
     refuses(lambda: attach_residual(torch.zeros(8), torch.zeros(8, dtype=torch.float64)), "float64")
     refuses(lambda: attach_residual(torch.zeros(8, 8).t(), torch.zeros(8, 8)), "buffer", "contiguous")
-    raises(lambda: dist.all_to_all_single(torch.zeros(size, 2), torch.zeros(size, 2), [size + 1] * size, [1] * size),
-           "Split sizes", "doesn't match total dim 0 size")
+    given = torch.zeros(size, 2)
+    for rows in ([size + 1] * size, [-1, size + 1, *[0] * (size - 2)], [0] * size):
+        refuses(lambda: dist.all_to_all_single(torch.zeros(size, 2), given, rows[:size], [1] * size),
+                f"Split sizes {rows[:size]} doesn't match total dim 0 size {size}")
+    refuses(lambda: dist.all_to_all_single(torch.zeros(size, 2), given, [], [1] * (size + 1)), "Number of tensor splits",
+            f"{size + 1} instead of {size}")
+    if size > 1:
+        refuses(lambda: dist.all_to_all_single(torch.zeros(size + 1, 2), given), "does not divide equally across group size")
     for rows in ([], [1] * size):
         refuses(lambda: dist.all_to_all_single(torch.tensor(1.0), torch.tensor(1.0), rows, rows), "a tensor has no dimensions")
     if path() == "C++":

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <torch/csrc/distributed/c10d/Utils.hpp>
 
 #include "python/tutti/torch/native/elements.h"
 #include "python/tutti/torch/native/process_group.h"
@@ -200,6 +199,22 @@ size_t row_size(const at::Tensor& tensor) {
   return tensor.dim() == 0 || tensor.size(0) == 0 ? 1 : static_cast<size_t>(tensor.numel() / tensor.size(0));
 }
 
+// Fails unless `rows` divides the tensor into one block per rank; empty: into equal blocks.
+void check_rows(const std::vector<int64_t>& rows, const at::Tensor& tensor, int ranks) {
+  TUTTI_CHECK_ARGUMENT(!rows.empty() || tensor.size(0) % ranks == 0,
+                       "Tensor's dim 0 does not divide equally across group size");
+  TUTTI_CHECK_ARGUMENT(rows.empty() || rows.size() == static_cast<size_t>(ranks),
+                       "Number of tensor splits not equal to group size: ", rows.size(), " instead of ", ranks);
+  int64_t left = tensor.size(0);
+  const bool fit = std::all_of(rows.begin(), rows.end(), [&left](int64_t count) {
+    if (count < 0 || count > left) return false;
+    left -= count;
+    return true;
+  });
+  TUTTI_CHECK_ARGUMENT(rows.empty() || (fit && left == 0), "Split sizes ", at::IntArrayRef(rows),
+                       " doesn't match total dim 0 size ", tensor.size(0));
+}
+
 // Blocks of `rows[i]` rows of `dense`, or of equally many if `rows` is empty.
 Blocks blocks_of_rows(const Dense& dense, const std::vector<int64_t>& rows, int ranks, size_t per_element) {
   Blocks blocks{dense.data(), {}, {}};
@@ -330,8 +345,8 @@ WorkPtr ProcessGroupTutti::alltoall_base(at::Tensor& output, at::Tensor& input, 
   check_same_type("all_to_all", output, input);
   TUTTI_CHECK_ARGUMENT(output.dim() > 0 && input.dim() > 0,
                        "all_to_all: a tensor has no dimensions; pass tensors with rows");
-  c10d::checkSplitSizes(output_rows, output, size_);
-  c10d::checkSplitSizes(input_rows, input, size_);
+  check_rows(output_rows, output, size_);
+  check_rows(input_rows, input, size_);
   Call call = call_of(OpType::ALLTOALL_BASE, TUTTI_TITLE("all_to_all"), options);
   call.inputs = {input};
   call.outputs = {{output}};
