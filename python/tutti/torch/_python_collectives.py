@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 
 from tutti._api import c
-from tutti._errors import check
+from tutti._errors import InvalidArgument, check
 
 from ._errors import argument_error
 from ._python_tensors import (ScopedReduction, blocks, check_count, check_equally_many, check_tensors, copy_from, elements_of,
@@ -68,8 +68,8 @@ def _gather_counts(tensor: torch.Tensor, count: int, ranks: int, comm: Any) -> L
     shapes: List[List[int]] = received.tolist()
     for rank, shape in enumerate(shapes):
         if shape[1:] != shapes[0][1:]:
-            raise argument_error(f"sparse all_reduce: the tensor of rank 0 has {_text_of_sparse(shapes[0])}, that of rank {rank} "
-                                 f"{_text_of_sparse(shape)}; pass equal shapes and types on all ranks")
+            raise InvalidArgument(f"the tensor of rank 0 has {_text_of_sparse(shapes[0])}, that of rank {rank} "
+                                  f"{_text_of_sparse(shape)}; pass equal shapes and types on all ranks")
     return [shape[0] for shape in shapes]
 
 

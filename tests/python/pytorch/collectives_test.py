@@ -142,9 +142,10 @@ def all_reduce_sparse_compares_shapes(rank, size):
     if size == 1:
         return
     last = rank == size - 1
-    raises(lambda: dist.all_reduce(sparse(4) if last else sparse(10)), "rank 0 has shape [10]", f"rank {size - 1} shape [4]")
-    raises(lambda: dist.all_reduce(sparse(4, 3, dense=int(last))), "with 2 sparse dimensions", "with 1 sparse dimensions")
-    raises(lambda: dist.all_reduce(sparse(4, dtype=torch.float64 if last else torch.float32)), "8 bytes per element")
+    refuses(lambda: dist.all_reduce(sparse(4) if last else sparse(10)), "sparse_all_reduce (sequence number ",
+            "): the tensor of rank 0 has shape [10]", f"rank {size - 1} shape [4]")
+    refuses(lambda: dist.all_reduce(sparse(4, 3, dense=int(last))), "with 2 sparse dimensions", "with 1 sparse dimensions")
+    refuses(lambda: dist.all_reduce(sparse(4, dtype=torch.float64 if last else torch.float32)), "8 bytes per element")
     tensor = torch.ones(3).to_sparse()
     dist.all_reduce(tensor)
     same(tensor.to_dense(), torch.full((3,), float(size)))

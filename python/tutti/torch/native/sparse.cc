@@ -50,9 +50,8 @@ std::vector<int64_t> gather_counts(const SparseShape& own, int ranks, tutti_comm
   check(tutti_all_gather(&own, shapes.data(), kWords, tutti_int64, comm, nullptr));
   std::vector<int64_t> counts;
   for (const SparseShape& shape : shapes) {
-    TUTTI_CHECK_ARGUMENT(shape.fits(shapes[0]), "sparse all_reduce: the tensor of rank 0 has ", shapes[0].text(),
-                         ", that of rank ", counts.size(), " ", shape.text(),
-                         "; pass equal shapes and types on all ranks");
+    TUTTI_CHECK_ARGUMENT(shape.fits(shapes[0]), "the tensor of rank 0 has ", shapes[0].text(), ", that of rank ",
+                         counts.size(), " ", shape.text(), "; pass equal shapes and types on all ranks");
     counts.push_back(shape.count);
   }
   return counts;
