@@ -13,10 +13,11 @@ _DELAYING = re.compile(r"\brank (\d+)(?:, which)? has not called it|\bwaited [^:
 _RANK = re.compile(r"\brank (\d+)")
 # Messages of waits begin with the call that failed, such as "all_reduce(3 int8, sum)".
 _CALL = re.compile(r"(?:stream: )?([a-z_]+)\(")
-# Names of the C API in messages, and those of Python. Functions have the same name without "tutti_", options without "options.".
-_C_NAME = re.compile(r"\boptions\.(?:tuning->)?(?=[a-z])|(?<![\w/.-])(?:tutti|TUTTI)_\w+")
+# Names of the C API in messages, and those of Python. Other functions have the same name without "tutti_" and "comm_", options
+# without "options.".
+_C_NAME = re.compile(r"(?<![\w/.-])(?:options\.(?:tuning->)?(?=[a-z])|(?:tutti|TUTTI)_\w+)")
 _PYTHON_NAMES = {"TUTTI_ANY_RANK": "None", "TUTTI_COLOR_NONE": "None", "tutti_group_start": "tutti.group()",
-                 "tutti_mem_alloc": "tutti.zeros()"}
+                 "tutti_group_end": "tutti.group()", "tutti_mem_alloc": "tutti.zeros()"}
 
 
 class Error(RuntimeError):
@@ -109,7 +110,7 @@ def _name_in_python(found: re.Match[str]) -> str:
     if name.startswith("options."):
         return ""
     short = name.removeprefix("tutti_")
-    return _PYTHON_NAMES.get(name, short if short in PROTOTYPES else name)
+    return _PYTHON_NAMES.get(name, short.removeprefix("comm_") if short in PROTOTYPES else name)
 
 
 def error_of(status: int, text: str, rank: int | None = None, classes: Mapping[int, type[Error]] = CLASSES) -> Error:

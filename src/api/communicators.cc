@@ -52,7 +52,7 @@ Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicat
 Status check_outside_group(const char* action) {
   TUTTI_CHECK_OK(check_outside_callback("creating, splitting or shrinking a communicator"));
   if (!in_group()) return {};
-  return invalid_usage(std::string(action) + " within a group: call tutti_group_end first");
+  return invalid_usage(std::string(action) + " within a group: end the group first (tutti_group_end)");
 }
 
 const CommunicatorOptions& options_of(const CommHandle& handle) {

@@ -108,9 +108,15 @@ class Errors(unittest.TestCase):
                 comm.irecv(numpy.ones(2), 3)
             with self.assertRaisesRegex(tutti.InvalidArgument, "pass 0 or more, or None$"):
                 comm.split(-5)
-        text = "rank 1: tutti_reduce #2: open /tmp/tutti_reduce, tutti_bad: see TUTTI_TUNE; use a group (tutti_group_start)"
-        self.assertEqual(str(_errors.error_of(tutti.Status.invalid_usage, text)),
-                         "rank 1: reduce #2: open /tmp/tutti_reduce, tutti_bad: see TUTTI_TUNE; use a group (tutti.group())")
+            with tutti.group(), self.assertRaisesRegex(tutti.InvalidUsage, r"end the group first \(tutti.group\(\)\)$"):
+                comm.split(0)
+        for text, expected in {
+                "rank 1: tutti_reduce #2: open /tmp/tutti_reduce, tutti_bad: see TUTTI_TUNE; use a group (tutti_group_start)":
+                "rank 1: reduce #2: open /tmp/tutti_reduce, tutti_bad: see TUTTI_TUNE; use a group (tutti.group())",
+                "open /etc/tutti/options.tune, my.options.tune, x-options.tune: options.tuning->algorithm, options.name":
+                "open /etc/tutti/options.tune, my.options.tune, x-options.tune: algorithm, name",
+                "this handle comes from tutti_comm_with_options": "this handle comes from with_options"}.items():
+            self.assertEqual(str(_errors.error_of(tutti.Status.invalid_usage, text)), expected)
 
     def test_errors_of_calls_in_a_stream_name_ranks_and_operation(self):
         """The stream has calls of two communicators, in which this process has different ranks."""
