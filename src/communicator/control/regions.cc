@@ -53,7 +53,7 @@ namespace {
 }  // namespace
 
 Result<std::byte*> Regions::allocate(std::size_t bytes) {
-  constexpr std::size_t kMaxBytes = std::size_t{1} << 47;  // Address space of a process.
+  constexpr std::size_t kMaxBytes = std::size_t{1} << 47;  // Address space of a process on x86-64.
   const std::size_t page = mapped_page_bytes();
   if (bytes == 0 || bytes > kMaxBytes - page) {
     return invalid_argument("size is " + std::to_string(bytes) +

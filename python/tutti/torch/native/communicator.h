@@ -31,7 +31,7 @@ class LibraryError : public c10::DistBackendError {
 // Throws the error of this thread's last call unless `status` is tutti_ok.
 void check(tutti_status status, int rank = kUnknownRank);
 
-// Throws the error of an invalid argument, whose text are the other arguments, unless `condition` holds.
+// Throws the error of an invalid argument, with the other arguments as text, unless `condition` holds.
 #define TUTTI_CHECK_ARGUMENT(condition, ...)                                                          \
   do {                                                                                                \
     if (!(condition)) throw tutti_torch::LibraryError(tutti_invalid_argument, c10::str(__VA_ARGS__)); \
