@@ -198,7 +198,8 @@ TEST(CopyEngineFailures, AreNotUsed_WhileOneWindowHasNoFile) {
 TEST(CopyEngineFailures, AreNotUsed_WhenOnlyCallsOfThreadsRequestThem) {
   const auto work = [](const Member& member) {
     WindowMemory window(member);
-    return run_by_kernels(window, member, "engines: only calls request them, but ranks share a process");
+    return run_by_kernels(window, member,
+                          "engines: ranks share a process, where the communicator must request them, not only calls");
   };
   EXPECT_EQ(run_ranks(2, "none", work), "right");
 }

@@ -187,7 +187,8 @@ std::string_view DeviceWindows::against_copies() const {
     case Answer::no_file:
       return "some window is not in memory of tutti_mem_alloc_cuda or ncclMemAlloc that files share";
     case Answer::shared_device: return "some ranks share a GPU";
-    case Answer::not_requested: return "only calls request them, but ranks share a process";
+    case Answer::not_requested:
+      return "ranks share a process, where the communicator must request them, not only calls";
     case Answer::not_mapped: return "some rank could not map a window of a rank of its process";
     case Answer::not_opened:  // Not in a window with a handle.
     case Answer::copyable: break;

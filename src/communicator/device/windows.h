@@ -100,7 +100,7 @@ class DeviceWindows {
     std::size_t bytes = 0;
     std::vector<std::byte*> opened;              // Buffers of other ranks that this rank has open.
     Answer answer = Answer::not_opened;          // The minimum of all ranks.
-    std::vector<WindowPart> copied_from;         // By rank: parts for copies; empty unless this rank can copy.
+    std::vector<WindowPart> copied_from;         // By rank: parts for copies. Valid only if `answer` is copyable.
     std::unique_ptr<DeviceMulticast> multicast;  // Null: switches do not access the window.
   };
   // Stores in `file` the file by which other processes open the buffer, if it has one.
