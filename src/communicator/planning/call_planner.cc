@@ -52,11 +52,13 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   TUTTI_CHECK_OK(check_rounding(query, choice));
   const bool finds_ring = query.thread_blocks > 0 && has_ring(query, choice.algorithm);
   if (choice.staged && query.problem.ranks > 1 && !finds_ring) {
-    return unsupported("algorithm '" + std::string(choice.algorithm) + "' needs several GPUs of " +
-                       (choice.algorithm == kHostStaged ? "each of several hosts, connected by NVSwitches (with fewer "
-                                                          "than 6 per host or more than 32 hosts, only if the "
-                                                          "communicator requests it, not a call)"
-                                                        : "one host, each pair connected by NVLink") +
+    const char* const needed =
+        choice.algorithm == kHostStaged
+            ? "each of several hosts, connected by NVSwitches (only if the communicator requests it, not a call, with "
+              "fewer than 6 per host or more than 32 hosts, or if the switches cannot access the memory of a rank: see "
+              "the log)"
+            : "one host, each pair connected by NVLink";
+    return unsupported("algorithm '" + std::string(choice.algorithm) + "' needs several GPUs of " + needed +
                        ": take another, or leave the choice open");
   }
   if (!choice.mapped || query.mapped) return choice;
