@@ -102,6 +102,8 @@ def scalar(value: complex, code: int) -> bytes:
 
 def _packed(value: Any, kind: str, size: int) -> bytes:
     if kind in ("i", "u"):
+        if value != int(value):
+            raise ValueError
         return int(value).to_bytes(size, "little", signed=kind == "i")
     if kind == "f":
         return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)

@@ -162,7 +162,7 @@ def check_factors():
             expected = sum(unit * (rank + 1) * data(rank, dtype).astype(wide) for rank in range(comm.ranks)).astype(dtype)
             same(comm.all_reduce(data(comm.rank, dtype), op), expected, "pre_mul_sum", kind)
             op.destroy()
-        for factor, kind in ((1j, "float32"), (1j, "int8"), (300, "uint8"), ("x", "complex64"), (1e300, "bfloat16")):
+        for factor, kind in ((1j, "float32"), (1j, "int8"), (300, "uint8"), (2.5, "int32"), ("x", "complex64"), (1e300, "bfloat16")):
             refuse_factor(comm, factor, kind, f"factor {factor!r} is not a number of type {kind}")
 
 
