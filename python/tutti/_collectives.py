@@ -148,7 +148,7 @@ class Collectives:
         """
         send, total, code, owner = self._input("all_to_all", array)
         count = self._part("all_to_all", total)
-        out, recv, out_owner = self._output("all_to_all", array, out, None, total, code)
+        out, recv, out_owner = self._output("all_to_all", array, out, self._of_blocks, total, code)
         status = c.all_to_all(send, recv, count, code, self._handle, _handle(stream))
         self._end("all_to_all", status, stream, (owner, out_owner))
         return out
@@ -258,6 +258,9 @@ class Collectives:
             raise InvalidArgument(f"the array has shape {shape}; without out= its first dimension must be {self.ranks}, "
                                   f"the number of ranks: use reshape({self.ranks}, -1), or pass out=")
         return shape[1:]
+
+    def _of_blocks(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return (self.ranks, *self._block(shape))
 
     def _part(self, operation: str, total: int) -> int:
         count, rest = divmod(total, self.ranks)

@@ -109,6 +109,9 @@ class Arrays(unittest.TestCase):
     def test_blocks_need_an_element_or_a_dimension_for_each_rank(self):
         with self.assertRaisesRegex(tutti.InvalidArgument, r"shape \(2, 2\); .* first dimension must be 1"):
             self.comm.reduce_scatter(numpy.ones((2, 2)))
+        with self.assertRaisesRegex(tutti.InvalidArgument, r"shape \(2, 2\); .* first dimension must be 1"):
+            self.comm.all_to_all(numpy.ones((2, 2)))
+        self.comm.all_to_all(numpy.ones((2, 2)), out=numpy.ones(4))
         with self.assertRaisesRegex(tutti.InvalidArgument, "send block of 4 elements at 0 exceeds the array of 3 elements"):
             self.comm.all_to_all_v(numpy.ones(3), [4], [4])
         with self.assertRaisesRegex(tutti.InvalidArgument, "recv block of 3 elements at 1 exceeds the array of 3 elements"):
