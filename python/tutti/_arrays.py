@@ -38,7 +38,7 @@ class Buffer:
         self.address = address
         self.count = count
         self.type = Type(_types.type_of(type))
-        bytes_per_element = _types.size_of(self.type)
+        bytes_per_element = _types.SIZES[self.type]
         if not 0 <= count < 2**63 // bytes_per_element:
             raise InvalidArgument(f"count is {count}; it must be 0 or more, and the memory below 2**63 bytes")
         self.owner = owner

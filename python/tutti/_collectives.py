@@ -34,8 +34,8 @@ class Collectives:
 
     Arrays: NumPy arrays, or objects with the buffer protocol or DLPack (such as tensors of PyTorch), in host memory,
     contiguous in C order, of a type in tutti.Type. Others raise InvalidArgument. For memory of GPUs pass tutti.Buffer.
-    out: receives the result, and may be the input. Only its number of elements matters, not its shape. None: a new array,
-    of NumPy or PyTorch.
+    out: receives the result. Only its number of elements matters, not its shape. It overlaps the input only in place, as
+    each method states. None: a new array, of NumPy or PyTorch.
     op: "sum", "prod", "min", "max", "avg", "band", "bor", "bxor", a tutti.Reduction, or the result of pre_mul_sum(). Bitwise
     ones are for integers and bool. Complex types have "sum", "prod", "avg" and pre_mul_sum(). bool has neither "avg" nor
     pre_mul_sum(); its "sum" and "max" are logical or, its "prod" and "min" logical and.
@@ -53,10 +53,10 @@ class Collectives:
 
     def all_reduce(self, array: Any, op: Any = "sum", out: Any = None, stream: Any = None) -> Any:
         """Returns the elementwise reduction of the arrays of all ranks. Result: `shape`. In place: out=array."""
-        send, count, code, owner = self._input("all_reduce", array, out is array)
+        given = send, count, code, owner = self._input("all_reduce", array, out is array)
         recv, out_owner = send, owner
         if out is not array:
-            out, recv, out_owner = self._output("all_reduce", array, out, None, count, code)
+            out, recv, out_owner = self._output("all_reduce", array, out, None, given, count)
         status = c.all_reduce(send, recv, count, code, self._operation("all_reduce", op), self._handle, _handle(stream))
         if status or stream is not None or thread.depth:
             self._end("all_reduce", status, stream, (owner, out_owner))
@@ -67,8 +67,9 @@ class Collectives:
 
         In place: `array` is out[rank].
         """
-        send, count, code, owner = self._input("all_gather", array)
-        out, recv, out_owner = self._output("all_gather", array, out, self._stacked, self.ranks * count, code)
+        given = send, count, code, owner = self._input("all_gather", array)
+        total, offset = self.ranks * count, -self.rank * count
+        out, recv, out_owner = self._output("all_gather", array, out, self._stacked, given, total, offset)
         status = c.all_gather(send, recv, count, code, self._handle, _handle(stream))
         self._end("all_gather", status, stream, (owner, out_owner))
         return out
@@ -78,9 +79,9 @@ class Collectives:
 
         With out=, an array of any shape that has n times as many elements. In place: `out` is array[rank].
         """
-        send, total, code, owner = self._input("reduce_scatter", array)
+        given = send, total, code, owner = self._input("reduce_scatter", array)
         count = self._part("reduce_scatter", total)
-        out, recv, out_owner = self._output("reduce_scatter", array, out, self._block, count, code)
+        out, recv, out_owner = self._output("reduce_scatter", array, out, self._block, given, count, self.rank * count)
         number = self._operation("reduce_scatter", op)
         status = c.reduce_scatter(send, recv, count, code, number, self._handle, _handle(stream))
         self._end("reduce_scatter", status, stream, (owner, out_owner))
@@ -97,10 +98,10 @@ class Collectives:
     def reduce(self, array: Any, root: int = 0, op: Any = "sum", out: Any = None, stream: Any = None) -> Any:
         """Returns the elementwise reduction of the arrays on the root, None elsewhere. Result: `shape`. In place: out=array."""
         root = self._int("reduce", "root", root)
-        send, count, code, owner = self._input("reduce", array)
+        given = send, count, code, owner = self._input("reduce", array)
         recv: int | None
         out_owner: Any
-        out, recv, out_owner = (self._output("reduce", array, out, None, count, code) if self.rank == root
+        out, recv, out_owner = (self._output("reduce", array, out, None, given, count) if self.rank == root
                                 else (None, None, None))
         status = c.reduce(send, recv, count, code, self._operation("reduce", op), root, self._handle, _handle(stream))
         self._end("reduce", status, stream, (owner, out_owner))
@@ -112,11 +113,12 @@ class Collectives:
         In place on the root: `array` is out[root].
         """
         root = self._int("gather", "root", root)
-        send, count, code, owner = self._input("gather", array)
+        given = send, count, code, owner = self._input("gather", array)
+        total, offset = self.ranks * count, -root * count
         recv: int | None
         out_owner: Any
-        out, recv, out_owner = (self._output("gather", array, out, self._stacked, self.ranks * count, code)
-                                if self.rank == root else (None, None, None))
+        out, recv, out_owner = (self._output("gather", array, out, self._stacked, given, total, offset) if self.rank == root
+                                else (None, None, None))
         status = c.gather(send, recv, count, code, root, self._handle, _handle(stream))
         self._end("gather", status, stream, (owner, out_owner))
         return out
@@ -129,9 +131,9 @@ class Collectives:
         root = self._int("scatter", "root", root)
         if self.rank == root:
             send: int | None
-            send, total, code, owner = self._input("scatter", array)
+            given = send, total, code, owner = self._input("scatter", array)
             count = self._part("scatter", total)
-            out, recv, out_owner = self._output("scatter", array, out, self._block, count, code)
+            out, recv, out_owner = self._output("scatter", array, out, self._block, given, count, root * count)
         else:
             if out is None:
                 raise self._refusal("scatter", "out is None; ranks other than the root must pass out=")
@@ -146,9 +148,9 @@ class Collectives:
 
         Array and result: (n, *block). With out=, arrays of any shapes with as many elements. In place: out=array.
         """
-        send, total, code, owner = self._input("all_to_all", array)
+        given = send, total, code, owner = self._input("all_to_all", array)
         count = self._part("all_to_all", total)
-        out, recv, out_owner = self._output("all_to_all", array, out, self._of_blocks, total, code)
+        out, recv, out_owner = self._output("all_to_all", array, out, self._of_blocks, given, total)
         status = c.all_to_all(send, recv, count, code, self._handle, _handle(stream))
         self._end("all_to_all", status, stream, (owner, out_owner))
         return out
@@ -170,8 +172,8 @@ class Collectives:
         recv, out_total, out_code, out_owner = self._input(name, out, writable=True)
         if out_code != code:
             raise self._refusal(name, _mismatch("type " + _name(out_code), _name(code)))
-        if recv == send and total:
-            raise self._refusal(name, "out is the array; all_to_all_v cannot work in place: pass another array")
+        if _overlap(send, total, recv, out_total, code):
+            raise self._refusal(name, "out overlaps the array; all_to_all_v cannot work in place: pass another array")
         recv_blocks = self._blocks("recv", recv_counts, recv_displacements, out_total)
         status = c.all_to_all_v(send, *send_blocks, recv, *recv_blocks, code, self._handle, _handle(stream))
         self._end(name, status, stream, (owner, out_owner))
@@ -226,8 +228,13 @@ class Collectives:
         except InvalidArgument as error:
             raise self._refusal(operation, error.message) from None
 
-    def _output(self, operation: str, array: Any, out: Any, shape: Any, count: int, code: int) -> Output:
-        """Returns `out`, or a new array like `array` (with the shape that `shape` returns, if any)."""
+    def _output(self, operation: str, array: Any, out: Any, shape: Any, given: Described, count: int,
+                offset: int = 0) -> Output:
+        """Returns `out`, or a new array like `array` (with the shape that `shape` returns, if any).
+
+        given: the description of `array`. count: of `out`. offset: that of `out` from the array in place, in elements.
+        """
+        send, total, code, _ = given
         try:
             if out is None:
                 kind = kind_of(array)
@@ -239,6 +246,9 @@ class Collectives:
             raise self._refusal(operation, _mismatch(f"{out_count} elements", str(count)))
         if out_code != code:
             raise self._refusal(operation, _mismatch("type " + _name(out_code), _name(code)))
+        if _overlap(send, total, recv, count, code) and recv != send + offset * _types.SIZES[code]:
+            raise self._refusal(operation, "out overlaps the array; pass memory of its own, or work in place as described by "
+                                f"help(tutti.Communicator.{operation})")
         return out, recv, owner
 
     def _operation(self, operation: str, op: Any) -> int:
@@ -314,6 +324,11 @@ def _handle(stream: Any) -> Any:
     if stream.handle is None:
         raise InvalidUsage("the stream is closed; create another one")
     return stream.handle
+
+
+def _overlap(send: int, sent: int, recv: int, received: int, code: int) -> bool:
+    size = _types.SIZES[code]
+    return send < recv + received * size and recv < send + sent * size
 
 
 def _name(code: int) -> str:

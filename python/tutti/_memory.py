@@ -27,7 +27,7 @@ def zeros(shape: int | tuple[int, ...], dtype: Any = "float32") -> Any:
         if not hasattr(size, "__index__") or size < 0:
             raise InvalidArgument(f"the shape is {shape!r}; sizes must be 0 or more", operation="zeros")
         count *= size
-    size_bytes = max(1, count) * _types.size_of(code)
+    size_bytes = max(1, count) * _types.SIZES[code]
     if size_bytes > sys.maxsize:
         raise InvalidArgument(f"the shape is {shape!r}, of {size_bytes} bytes, which exceed the address space", operation="zeros")
     address = ctypes.c_void_p()

@@ -26,6 +26,7 @@ _DLPACK_KINDS = {0: "i", 1: "u", 2: "f", 5: "c", 6: "b"}
 _DLPACK_NAMES = {(4, 16): "bfloat16", (10, 8): "float8_e4m3", (12, 8): "float8_e5m2"}
 
 _SIZES = {name: size for (_, size), name in _NUMBERS.items()} | {"bfloat16": 2, "float8_e4m3": 1, "float8_e5m2": 1}
+SIZES = {int(code): _SIZES[name] for name, code in Type.__members__.items()}  # In bytes, by type.
 
 OPERATIONS: dict[Any, int] = {name: int(value) for name, value in Reduction.__members__.items()}
 OPERATIONS.update({value: int(value) for value in Reduction})
@@ -45,11 +46,6 @@ def int_of(name: str, value: Any) -> int:
     if -2**31 <= number < 2**31:
         return number
     raise InvalidArgument(f"{name} is {number}; it must fit in 32 bits")
-
-
-def size_of(code: int) -> int:
-    """Returns the size of an element in bytes."""
-    return _SIZES[Type(code).name]
 
 
 def of_number(kind: str, size: int) -> int | None:

@@ -117,7 +117,7 @@ class Arrays(unittest.TestCase):
         with self.assertRaisesRegex(tutti.InvalidArgument, "recv block of 3 elements at 1 exceeds the array of 3 elements"):
             self.comm.all_to_all_v(numpy.ones(3), [3], [3], numpy.ones(3), recv_displacements=[1])
         numbers = numpy.ones(3)
-        with self.assertRaisesRegex(tutti.InvalidArgument, "all_to_all_v cannot work in place"):
+        with self.assertRaisesRegex(tutti.InvalidArgument, "out overlaps the array; all_to_all_v cannot work in place"):
             self.comm.all_to_all_v(numbers, [3], [3], numbers)
         with self.assertRaisesRegex(tutti.InvalidArgument, "have 2 and 2 elements; they must have 1"):
             self.comm.all_to_all_v(numpy.ones(3), [1, 1], [3])

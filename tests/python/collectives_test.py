@@ -150,6 +150,29 @@ def check_in_place():
         same(own, sum(blocks) if rank == n - 1 else blocks[rank], "reduce in place")
 
 
+def check_overlap():
+    with tutti.Communicator() as comm:
+        n, rank = comm.ranks, comm.rank
+        own = numpy.zeros(3 * n + 1)
+        block, rows, others, counts = own[1:4], own[:3 * n], own[1:], [3] * n
+        for name, call in (("all_reduce", lambda: comm.all_reduce(block, out=own[:3])),
+                           ("reduce", lambda: comm.reduce(block, rank, out=own[:3])),
+                           ("all_gather", lambda: comm.all_gather(block, out=rows)),
+                           ("gather", lambda: comm.gather(block, rank, out=rows)),
+                           ("reduce_scatter", lambda: comm.reduce_scatter(rows, out=block)),
+                           ("scatter", lambda: comm.scatter(rows, rank, out=block)),
+                           ("all_to_all", lambda: comm.all_to_all(rows, out=others)),
+                           ("all_to_all_v", lambda: comm.all_to_all_v(rows, counts, counts, others))):
+            try:
+                call()
+                raise AssertionError(name)
+            except tutti.InvalidArgument as error:
+                assert error.operation == name and "out overlaps the array" in error.message, error
+        pair = numpy.ones(6)
+        comm.all_reduce(pair[:3], out=pair[3:])
+        same(pair, numpy.array([1.0] * 3 + [n] * 3), "all_reduce into the next array")
+
+
 def check_factors():
     with tutti.Communicator() as comm:
         for kind, dtype in dtypes().items():
@@ -176,7 +199,7 @@ def refuse_factor(comm, factor, kind, words):
 
 def check_all():
     """Runs all checks in one process, since starting it takes longer than most of them."""
-    for check in (check_reductions, check_copies, check_unequal, check_in_place, check_factors):
+    for check in (check_reductions, check_copies, check_unequal, check_in_place, check_overlap, check_factors):
         check()
 
 
