@@ -10,7 +10,7 @@ import ctypes
 import enum
 from ctypes import (CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64,
                     c_void_p)
-from typing import Any, Callable
+from typing import Any, Callable, NoReturn
 
 from . import _library
 
@@ -212,6 +212,15 @@ class Functions:
 
 
 c = Functions()
+
+
+class NotCopyable:
+    """Base of classes with a handle of the C API, which a copy of the object would destroy a second time."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"tutti.{type(self).__name__} can be neither copied nor pickled")
 
 
 def version() -> str:

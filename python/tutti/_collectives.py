@@ -7,7 +7,7 @@ import itertools
 from typing import Any, Callable, Sequence, Tuple
 
 from . import _types
-from ._api import Reduction, Type, c
+from ._api import NotCopyable, Reduction, Type, c
 from ._arrays import Described, describe, kind_of
 from ._errors import Error, InvalidArgument, InvalidUsage, Unsupported, last_error
 from ._groups import thread
@@ -17,7 +17,7 @@ _OPERATIONS = _types.OPERATIONS
 Output = Tuple[Any, int, Any]  # Array, its address, and the owner of its memory.
 
 
-class PreMulSum:
+class PreMulSum(NotCopyable):
     """A reduction that multiplies this rank's input by a factor and then sums. Communicator.pre_mul_sum() creates it."""
 
     def __init__(self, number: int, handle: int | None) -> None:
@@ -29,7 +29,7 @@ class PreMulSum:
         c.reduction_destroy(self.number, self._comm)
 
 
-class Collectives:
+class Collectives(NotCopyable):
     """Operations of a communicator.
 
     Arrays: NumPy arrays, or objects with the buffer protocol or DLPack (such as tensors of PyTorch), in host memory,

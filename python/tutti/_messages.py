@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, SupportsIndex
 
 from . import _callbacks
-from ._api import ANY_RANK, MessageStruct, Status, c
+from ._api import ANY_RANK, MessageStruct, NotCopyable, Status, c
 from ._arrays import describe
 from ._collectives import Collectives
 from ._errors import Aborted, Error, InvalidArgument, Timeout, error_of
@@ -38,7 +38,7 @@ def _destroy(handle: int, array: Any) -> None:
     c.request_destroy(handle)
 
 
-class Request:
+class Request(NotCopyable):
     """A send or receive in progress. Communicator.isend() and irecv() return it. Any thread may use it.
 
     It keeps the array alive until the request is complete: for a receive, the message is in the array; for a send, the array

@@ -9,12 +9,12 @@ from collections import deque
 from typing import Any, Callable
 
 from . import _callbacks
-from ._api import Status, c
+from ._api import NotCopyable, Status, c
 from ._errors import Error, InvalidArgument, check, last_error, last_error_among
 from ._options import limit_ms
 
 
-class Event:
+class Event(NotCopyable):
     """A position in a stream. An event that was never recorded counts as reached. Any thread may use it."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def _new_event() -> int:
     return handle.value or 0
 
 
-class Stream:
+class Stream(NotCopyable):
     """A queue of calls on host memory, which a thread of the library runs in order.
 
     Calls with `stream=` return at once. Until they are done, their inputs must not be changed nor their outputs read. The

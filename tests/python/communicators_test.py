@@ -1,6 +1,8 @@
 """Creation, split, shrink, views, options, compression, fork, and communicators that a program leaves open."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -121,6 +123,15 @@ class Communicators(unittest.TestCase):
             gathered = comm.all_gather(numpy.array([comm.rank])).tolist()
         thread.join(ranks.TIMEOUT_S)
         self.assertEqual([gathered, *others], [[[0], [1], [2]]] * 3)
+
+    def test_objects_with_handles_can_be_neither_copied_nor_pickled(self):
+        with tutti.Communicator() as comm, tutti.Stream() as stream:
+            request = comm.irecv(numpy.ones(1), 0)
+            for handle in (comm, stream, tutti.Event(), comm.pre_mul_sum(2, "int8"), request):
+                for call in (copy.copy, copy.deepcopy, pickle.dumps):
+                    with self.assertRaisesRegex(TypeError, f"tutti.{type(handle).__name__} can be neither copied nor pickled"):
+                        call(handle)
+            request.cancel()
 
     def test_split_orders_ranks_by_key(self):
         results = ranks.processes(split_by_parity, 4)
