@@ -174,6 +174,8 @@ def _add_kind(array: Any) -> _Kind:
     if isinstance(array, Buffer):
         kind = _Buffers()
     elif numpy is not None and isinstance(array, numpy.ndarray):
+        if type(array) is not numpy.ndarray and isinstance(array, numpy.ma.MaskedArray):
+            raise InvalidArgument("the array has a mask, which would be ignored; pass array.filled(), or array.data")
         kind = _NumpyArrays(numpy)
     elif hasattr(array, "__dlpack__"):
         kind = _DlpackArrays()

@@ -252,13 +252,13 @@ class Collectives(NotCopyable):
         return out, recv, owner
 
     def _operation(self, operation: str, op: Any) -> int:
-        try:
+        if isinstance(op, str) and op in _OPERATIONS:
             return _OPERATIONS[op]
-        except (KeyError, TypeError):
-            if isinstance(op, PreMulSum):
-                return op.number
-        names = ", ".join(name for name in _OPERATIONS if type(name) is str)
-        raise self._refusal(operation, f"op {op!r} is unknown; valid: {names}, or the result of pre_mul_sum()")
+        if isinstance(op, Reduction):
+            return int(op)
+        if isinstance(op, PreMulSum):
+            return op.number
+        raise self._refusal(operation, f"op {op!r} is unknown; valid: {', '.join(_OPERATIONS)}, or the result of pre_mul_sum()")
 
     def _stacked(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         return (self.ranks, *shape)

@@ -128,6 +128,8 @@ class Communicator(Messages):
         """
         handle = ctypes.c_void_p()
         number = _api.COLOR_NONE if color is None else self._int("comm_split", "color", color)
+        if color is not None and number < 0:
+            raise self._refusal("comm_split", f"color is {number}: pass 0 or more, or None")
         key = self._int("comm_split", "key", key)
         self._check("comm_split", c.comm_split(self._handle, number, key, _options.struct_of(options), handle))
         return None if handle.value is None else self._of(handle.value)

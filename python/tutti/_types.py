@@ -28,8 +28,7 @@ _DLPACK_NAMES = {(4, 16): "bfloat16", (10, 8): "float8_e4m3", (12, 8): "float8_e
 _SIZES = {name: size for (_, size), name in _NUMBERS.items()} | {"bfloat16": 2, "float8_e4m3": 1, "float8_e5m2": 1}
 SIZES = {int(code): _SIZES[name] for name, code in Type.__members__.items()}  # In bytes, by type.
 
-OPERATIONS: dict[Any, int] = {name: int(value) for name, value in Reduction.__members__.items()}
-OPERATIONS.update({value: int(value) for value in Reduction})
+OPERATIONS = {name: int(value) for name, value in Reduction.__members__.items()}
 
 
 def _known(name: str | None) -> int | None:

@@ -68,7 +68,7 @@ class Arrays(unittest.TestCase):
                                  (0.5, "is 0.5; it must be an integer")):
                 with self.assertRaisesRegex(tutti.InvalidArgument, f"{name} {words}"):
                     call(array, value)
-        for call in (lambda: comm.split(1 << 32), lambda: comm.split(0, "0"), lambda: comm.shrink([0.5]),
+        for call in (lambda: comm.split(1 << 32), lambda: comm.split(-1), lambda: comm.split(0, "0"), lambda: comm.shrink([0.5]),
                      lambda: tutti.Communicator.create(b"id", 0, 1), lambda: tutti.Communicator.create_all("1")):
             self.assertRaises(tutti.InvalidArgument, call)
 
@@ -98,6 +98,10 @@ class Arrays(unittest.TestCase):
         self.assert_refused("format '>f' are unknown", memoryview(numpy.ones(2, ">f4")))
         self.assert_refused("longdouble", Exporter(numpy.ones(2, "longdouble")))
 
+    def test_masked_arrays_are_refused(self):
+        self.assert_refused("the array has a mask", numpy.ma.array([1, 2], mask=[True, False]))
+        self.assert_refused("the array has a mask", numpy.ones(2), out=numpy.ma.ones(2))
+
     def test_objects_that_are_not_arrays_are_refused(self):
         for value in ([1, 2], 3.0, None, "text"):
             self.assert_refused(f"a {type(value).__name__} is not an array; pass a NumPy array", value)
@@ -123,7 +127,7 @@ class Arrays(unittest.TestCase):
             self.comm.all_to_all_v(numpy.ones(3), [1, 1], [3])
 
     def test_unknown_reductions_are_refused(self):
-        for op in ("mean", 17, [], None):
+        for op in ("mean", 3, True, 17, [], None):
             self.assert_refused("is unknown; valid: sum, prod, min, max, avg", numpy.ones(2), op)
 
     def test_buffers_are_read_and_written(self):
