@@ -122,7 +122,7 @@ tutti_status tutti_comm_create(const tutti_unique_id* id, int rank, int ranks, c
 
 tutti_status tutti_comm_create_all(int ranks, const tutti_comm_options* options, tutti_comm* comms) {
   return guarded("tutti_comm_create_all", [&]() -> Status {
-    if (comms == nullptr) return invalid_argument("comms is null: pass an array of ranks entries");
+    if (comms == nullptr) return invalid_argument("comms is null: pass an array with one tutti_comm for each rank");
     TUTTI_CHECK_OK(tutti::check_ranks(0, ranks));
     TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be created"));
     const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::environment_options(), options));
