@@ -89,9 +89,10 @@ class _NumpyArrays(_Kind):
     def _describe_slowly(self, array: Any, writable: bool) -> Described:
         code = _types.of_numpy(array.dtype)
         if code is None:
-            order = "" if array.dtype.isnative else " in a foreign byte order"
-            raise InvalidArgument(f"elements of type {array.dtype.name}{order} are unknown; types are "
-                                  f"{', '.join(Type.__members__)}")
+            if not array.dtype.isnative and array.dtype.name in Type.__members__:
+                raise InvalidArgument("the elements have a foreign byte order, which is not supported; pass "
+                                      f"array.astype({array.dtype.name!r})")
+            raise InvalidArgument(f"elements of type {array.dtype.name} are unknown; types are {', '.join(Type.__members__)}")
         self._codes[array.dtype] = code
         if not array.flags.c_contiguous:
             raise InvalidArgument(f"the array is not contiguous in C order (shape {array.shape}, strides {array.strides}); "
@@ -182,8 +183,8 @@ def _add_kind(array: Any) -> _Kind:
     elif _is_memory(array):
         kind = _Memory()
     else:
-        raise InvalidArgument(f"a {type(array).__name__} is not an array; pass a NumPy array, or an object with the buffer "
-                              "protocol or DLPack")
+        raise InvalidArgument(f"an object of class {type(array).__name__} is not an array; pass a NumPy array, or an "
+                              "object with the buffer protocol or DLPack")
     _kinds[type(array)] = kind
     return kind
 

@@ -102,7 +102,7 @@ class Communicator(Messages):
     def create(cls, id: UniqueId, rank: int, ranks: int, **options: Unpack[Options]) -> Communicator:
         """Creates the communicator `id` of `ranks` ranks and joins it as `rank`. Blocks until all have joined."""
         if not isinstance(id, UniqueId):
-            raise InvalidArgument(f"the id is a {type(id).__name__}; pass a tutti.UniqueId", operation="comm_create")
+            raise InvalidArgument(f"the id is of class {type(id).__name__}; pass a tutti.UniqueId", operation="comm_create")
         rank, ranks = _types.int_of("rank", rank), _types.int_of("ranks", ranks)
         handle = ctypes.c_void_p()
         check(c.comm_create(id._struct, rank, ranks, _options.struct_of(options), handle), rank)
@@ -298,8 +298,8 @@ class Communicator(Messages):
 
 def _described_on_gpu(array: Any, writable: bool) -> Described:
     if not isinstance(array, Buffer):
-        raise InvalidArgument(f"the array is a {type(array).__name__}; a collective on a GPU needs a tutti.Buffer with an "
-                              "address that the GPU can access")
+        raise InvalidArgument(f"the array is of class {type(array).__name__}; a collective on a GPU needs a tutti.Buffer "
+                              "with an address that the GPU can access")
     return describe(array, writable)
 
 

@@ -91,7 +91,7 @@ class Arrays(unittest.TestCase):
         self.assertEqual(self.comm.all_reduce(Exporter(numbers)).tolist(), [[1] * 4])
 
     def test_unknown_elements_are_refused(self):
-        self.assert_refused("type float32 in a foreign byte order are unknown; types are int8, ", numpy.ones(2, ">f4"))
+        self.assert_refused("a foreign byte order, .* pass array.astype.'float32'.$", numpy.ones(2, ">f4"))
         self.assert_refused("type object are unknown", numpy.array([None]))
         self.assert_refused("type float8_e4m3 are unknown", numpy.ones(2, ml_dtypes.float8_e4m3))
         self.assert_refused("type int4 are unknown", numpy.ones(2, ml_dtypes.int4))
@@ -103,8 +103,8 @@ class Arrays(unittest.TestCase):
         self.assert_refused("the array has a mask", numpy.ones(2), out=numpy.ma.ones(2))
 
     def test_objects_that_are_not_arrays_are_refused(self):
-        for value in ([1, 2], 3.0, None, "text"):
-            self.assert_refused(f"a {type(value).__name__} is not an array; pass a NumPy array", value)
+        for value in ([1, 2], 3, None, "text"):
+            self.assert_refused(f"an object of class {type(value).__name__} is not an array; pass a NumPy array", value)
 
     def test_out_of_another_size_or_type_is_refused(self):
         self.assert_refused("out has 2 elements; it must have 3", numpy.ones(3), out=numpy.ones(2))

@@ -276,7 +276,7 @@ class Messages(unittest.TestCase):
                             (lambda: comm.irecv(numpy.ones(1), 1), "irecv: peer 1 is out of range; ranks are 0..0, or "),
                             (lambda: comm.isend(numpy.ones(1), -1), "isend: peer -1 is out of range; ranks are 0..0$"),
                             (lambda: comm.irecv(b"abc"), "irecv: the bytes is read-only"),
-                            (lambda: comm.isend([1], 0), "isend: a list is not an array"),
+                            (lambda: comm.isend([1], 0), "isend: an object of class list is not an array"),
                             (lambda: comm.irecv(numpy.ones(1)).wait(-1), "timeout is -1; it must be 0 or more seconds"),
                             (lambda: comm.irecv(numpy.ones(1)).wait("1"), "timeout is '1'; it must be")):
             with self.assertRaisesRegex(tutti.InvalidArgument, words):

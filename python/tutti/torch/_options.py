@@ -12,7 +12,7 @@ ROUNDING = ("nearest", "stochastic")
 
 def _check_name(field: str, value: Any, names: Tuple[str, ...]) -> None:
     if not isinstance(value, str):
-        raise TypeError(f"{field} is a {type(value).__name__}; pass one of " + ", ".join(names))
+        raise TypeError(f"{field} is of class {type(value).__name__}; pass one of " + ", ".join(names))
     if value not in ("", *names):
         raise ValueError(f"{field} is {value!r}; pass one of " + ", ".join(names))
 
@@ -41,13 +41,13 @@ class Options:
         _check_name("compression", self.compression, COMPRESSION)
         _check_name("compression_rounding", self.compression_rounding, ROUNDING)
         if not isinstance(self.max_relative_error, (int, float)):
-            raise TypeError(f"max_relative_error is a {type(self.max_relative_error).__name__}; pass a number")
+            raise TypeError(f"max_relative_error is of class {type(self.max_relative_error).__name__}; pass a number")
         if not 0 <= self.max_relative_error < 1:
             raise ValueError(f"max_relative_error is {self.max_relative_error}; pass a number from 0 to less than 1")
         if self.max_relative_error > 0 and self.compression:
             raise ValueError("pass compression or max_relative_error, but not both")
         if not isinstance(self.compression_seed, int):
-            raise TypeError(f"compression_seed is a {type(self.compression_seed).__name__}; pass an int")
+            raise TypeError(f"compression_seed is of class {type(self.compression_seed).__name__}; pass an int")
 
 
 def communicator_name(given: Any) -> str:

@@ -46,7 +46,7 @@ def _checked(options: Any) -> Options:
         return Options()
     if isinstance(options, Options):
         return options
-    raise TypeError(f"pg_options is a {type(options).__name__}; pass tutti.torch.Options or None")
+    raise TypeError(f"pg_options is of class {type(options).__name__}; pass tutti.torch.Options or None")
 
 
 def _create_native(given: Any, options: Options, replaces_gloo: bool) -> Any:
