@@ -1,6 +1,6 @@
 """Builds the C++ path for the installed PyTorch: python -m tutti.torch.build [--force]
 
-It needs g++ 11 or newer and takes about half a minute. Without it the backend uses its Python path.
+It needs g++ 12 or newer and takes about a minute. Without it the backend uses its Python path.
 """
 
 from __future__ import annotations
@@ -66,13 +66,23 @@ def command(source: str, output: str, folder: str) -> list[str]:
             *link_to_library(folder)]
 
 
+def _scratch_folder(parent: str) -> tempfile.TemporaryDirectory[str]:
+    try:
+        os.makedirs(parent, exist_ok=True)
+        return tempfile.TemporaryDirectory(dir=parent)
+    except OSError as error:
+        raise SystemExit(f"the folder {parent} cannot be written ({error.strerror}): set XDG_CACHE_HOME to another "
+                         "folder for caches, also where the backend runs") from None
+
+
 def build(force: bool = False) -> str:
     """Returns the path of the extension, after building it if it is missing or `force` is set."""
     target = _native.cache_path()
     if os.path.exists(target) and not force:
         return target
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(target)) as folder:
+    compiler(), include_folder()  # If one is missing, leaves no folder.
+    with _scratch_folder(os.path.dirname(target)) as folder:
+        print(f"tutti.torch.build: compiling for PyTorch {torch.__version__}, which takes about a minute", file=sys.stderr)
         # One unit compiles in a fraction of the time, because PyTorch's headers are most of it.
         unit = os.path.join(folder, "unit.cc")
         with open(unit, "w", encoding="utf-8") as file:
