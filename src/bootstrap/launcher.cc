@@ -54,13 +54,13 @@ Result<std::uint16_t> port_in(const std::string& text, const std::string& name) 
   return invalid_usage(name + " is \"" + text + "\", but must be a whole number from 1 to 65535");
 }
 
-Result<Rank> read_number(const Environment& environment, const char* name, Rank min) {
+Result<Rank> read_number(const Environment& environment, const char* name, Rank min, Rank max) {
   const std::optional<std::string> text = environment.get(name);
   if (!text) return invalid_usage(std::string(name) + " is not set");
   Rank number = 0;
-  if (parse(*text, number) && number >= min) return number;
-  return invalid_usage(std::string(name) + " is \"" + *text + "\", but must be a whole number, " + std::to_string(min) +
-                       " or more");
+  if (parse(*text, number) && number >= min && number <= max) return number;
+  return invalid_usage(std::string(name) + " is \"" + *text + "\", but must be a whole number from " +
+                       std::to_string(min) + " to " + std::to_string(max));
 }
 
 // Returns the parent of a process, or 0 if it is unknown.
@@ -194,12 +194,8 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     if (ours && has_rank != has_ranks) break;  // An error, even if another launcher's variables are complete.
     if (!has_rank || !has_ranks) continue;
     LaunchedRank launched;
-    launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1));
-    if (launched.ranks > kMaxRanks) {
-      return invalid_usage(std::string(launcher.ranks) + " is " + std::to_string(launched.ranks) +
-                           ", but a communicator has at most " + std::to_string(kMaxRanks) + " ranks");
-    }
-    launched.rank = TUTTI_TRY(read_number(environment, launcher.rank, 0));
+    launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1, kMaxRanks));
+    launched.rank = TUTTI_TRY(read_number(environment, launcher.rank, 0, kMaxRanks - 1));
     if (launched.rank >= launched.ranks) {
       return invalid_usage(std::string(launcher.rank) + " is " + std::to_string(launched.rank) + ", but " +
                            launcher.ranks + " is " + std::to_string(launched.ranks) + ": ranks count from 0");

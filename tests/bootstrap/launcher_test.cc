@@ -106,14 +106,16 @@ TEST(Launcher, PrefersTuttiVariables) {
 }
 
 TEST(Launcher, NamesVariableAndValue_WhenInvalid) {
-  EXPECT_EQ(failure({{"RANK", "two"}, {"WORLD_SIZE", "8"}}), "RANK is \"two\", but must be a whole number, 0 or more");
+  EXPECT_EQ(failure({{"RANK", "two"}, {"WORLD_SIZE", "8"}}),
+            "RANK is \"two\", but must be a whole number from 0 to 65535");
   EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
-            "WORLD_SIZE is \"0\", but must be a whole number, 1 or more");
+            "WORLD_SIZE is \"0\", but must be a whole number from 1 to 65536");
   EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}), "PMI_RANK is 4, but PMI_SIZE is 4: ranks count from 0");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}),
             "TUTTI_RANK is set, but TUTTI_RANKS is not: set both or unset TUTTI_RANK to run one rank");
-  EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "65537"}}),
-            "TUTTI_RANKS is 65537, but a communicator has at most 65536 ranks");
+  for (const std::string ranks : {"65537", "99999999999"})
+    EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", ranks}}),
+              "TUTTI_RANKS is \"" + ranks + "\", but must be a whole number from 1 to 65536");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host"}}),
             "TUTTI_ROOT is \"host\", but must be host:port");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host:99999"}}),
