@@ -211,7 +211,9 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
   const std::string asking = "asking rank 0 for the unique id at " + describe(endpoint);
   Deadline report = Deadline::after_ms(leads_to_itself(launched.point) ? std::min(kDoubtMs, options.report_after_ms)
                                                                        : options.report_after_ms);
-  const std::string absence = ": it has not started, or failed to join; see its log" + advice_for(launched.point);
+  const std::string absence =
+      ": rank 0 has not started, failed to join (see its log), or all ranks have joined already" +
+      advice_for(launched.point);
   std::string reason = absence;
   for (std::int64_t pause_ms = kFirstPauseMs;; pause_ms = std::min(2 * pause_ms, kMaxPauseMs)) {
     Result<Socket> socket = open_socket_for(endpoint);

@@ -62,7 +62,9 @@ TEST(Rendezvous, SaysThatOtherProgramIsNotTutti) {
 TEST(Rendezvous, ReportsAbsentRank0_WhenOtherProgramHasEnded) {
   const std::string text = failure_beside(
       3000, [](Socket) {}, 1);
-  EXPECT_NE(text.find(": it has not started, or failed to join; see its log"), std::string::npos) << text;
+  EXPECT_NE(text.find(": rank 0 has not started, failed to join (see its log), or all ranks have joined already"),
+            std::string::npos)
+      << text;
   EXPECT_EQ(text.find("a program accepted the connection"), std::string::npos) << text;
 }
 
