@@ -30,7 +30,8 @@ Status check_ranks(int rank, int ranks) {
                             std::to_string(kMaxRanks));
   }
   if (rank >= 0 && rank < ranks) return {};
-  return invalid_argument("rank is " + std::to_string(rank) + ": pass 0 to " + std::to_string(ranks - 1));
+  return invalid_argument("rank is " + std::to_string(rank) + ": pass 0" +
+                          (ranks > 1 ? " to " + std::to_string(ranks - 1) : ""));
 }
 
 Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicator>> communicators) {

@@ -14,8 +14,8 @@ Outcome check_rank_config(const RankConfig& rank_config) {
   if (rank_config.ranks < 1)
     return invalid_argument("nranks is " + std::to_string(rank_config.ranks) + ": pass 1 or more");
   if (rank_config.rank >= 0 && rank_config.rank < rank_config.ranks) return {};
-  return invalid_argument("rank is " + std::to_string(rank_config.rank) + ": pass 0 to " +
-                          std::to_string(rank_config.ranks - 1));
+  return invalid_argument("rank is " + std::to_string(rank_config.rank) + ": pass 0" +
+                          (rank_config.ranks > 1 ? " to " + std::to_string(rank_config.ranks - 1) : ""));
 }
 
 struct Joining {

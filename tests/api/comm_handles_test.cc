@@ -222,6 +222,15 @@ TEST_F(CommHandleTest, RejectsTooManyRanks) {
   EXPECT_NE(last_error().find("at most 65536"), std::string::npos) << last_error();
 }
 
+TEST_F(CommHandleTest, RejectsRankOutOfRange) {
+  tutti_comm comm = nullptr;
+  const tutti_unique_id id = {};
+  EXPECT_EQ(tutti_comm_create(&id, 3, 3, nullptr, &comm), tutti_invalid_argument);
+  EXPECT_EQ(last_error(), "tutti_comm_create: rank is 3: pass 0 to 2");
+  EXPECT_EQ(tutti_comm_create(&id, 1, 1, nullptr, &comm), tutti_invalid_argument);
+  EXPECT_EQ(last_error(), "tutti_comm_create: rank is 1: pass 0");
+}
+
 TEST_F(CommHandleTest, DestroyReportsUnreportedFailure) {
   fake_->aborted = true;  // Aborted by a peer: no call of this rank has reported it.
   EXPECT_EQ(tutti_comm_destroy(comm_), tutti_aborted);

@@ -135,6 +135,8 @@ TEST(Init, RejectsInvalidArguments) {
   EXPECT_EQ(ncclCommInitRank(&comm, 0, id, 0), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitRank(&comm, 2, id, 2), ncclInvalidArgument);
   expect_error_text("ncclCommInitRank: rank is 2: pass 0 to 1");
+  EXPECT_EQ(ncclCommInitRank(&comm, 1, id, 1), ncclInvalidArgument);
+  expect_error_text("ncclCommInitRank: rank is 1: pass 0");
   EXPECT_EQ(ncclCommInitRank(&comm, 2, id, -1), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(&comm, 0, nullptr), ncclInvalidArgument);
   EXPECT_EQ(ncclCommInitAll(nullptr, 1, nullptr), ncclInvalidArgument);
