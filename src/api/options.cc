@@ -1,6 +1,7 @@
 // Checks the options of a program and merges them over inherited ones.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -19,9 +20,12 @@ struct StructNames {
   const char* initializer;  // "TUTTI_COMM_OPTIONS_DEFAULT"
 };
 
+// Maximum size of a struct of options in any version. A larger size is that of a struct without an initializer.
+constexpr std::size_t kMaxStructBytes = 4096;
+
 // Copies the fields that this version has over `options`, which holds the defaults. The caller's header determines
-// given.size. Returns an error for a struct that is shorter than in the first version, and for one of a newer version
-// with a field set that this version does not know.
+// given.size. Returns an error for an impossible size, and for a struct of a newer version with a field set that this
+// version does not know.
 template <typename Options>
 Status copy_known(const Options& given, std::size_t first_version_bytes, const StructNames& names, Options& options) {
   const std::string found = std::string(names.size) + " is " + std::to_string(given.size);
@@ -30,6 +34,8 @@ Status copy_known(const Options& given, std::size_t first_version_bytes, const S
                             std::to_string(std::min(first_version_bytes, sizeof options)) +
                             ": initialize the struct with " + names.initializer);
   }
+  if (given.size > kMaxStructBytes)
+    return invalid_argument(found + ": initialize the struct with " + names.initializer);
   const auto* bytes = reinterpret_cast<const char*>(&given);
   const std::size_t known = std::min(given.size, sizeof options);
   if (std::any_of(bytes + known, bytes + given.size, [](char byte) { return byte != 0; })) {
@@ -117,7 +123,7 @@ Status set_traffic_class(std::uint64_t given, CommunicatorOptions& merged) {
 Status bound_error(const tutti_comm_options& given, CommunicatorOptions& merged) {
   const double bound = given.max_relative_error;
   if (!(bound >= 0 && bound < 1))
-    return invalid_argument("options.max_relative_error is " + std::to_string(bound) +
+    return invalid_argument("options.max_relative_error is " + (std::isnan(bound) ? "NaN" : std::to_string(bound)) +
                             ": pass a number above 0 and below 1, such as 0.01, or 0 for none");
   if (bound > 0 && given.compression == nullptr) merged.compression = "";
   if (bound == 0 && given.compression != nullptr) merged.max_relative_error = 0;

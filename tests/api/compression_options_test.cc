@@ -21,6 +21,9 @@ TEST_F(CompressionOptions, RejectInvalidErrorBounds) {
     EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument) << bound;
     EXPECT_NE(last_error().find("options.max_relative_error is "), std::string::npos) << last_error();
   }
+  options.max_relative_error = -std::nan("");
+  EXPECT_EQ(tutti_comm_with_options(comm_, &options, &view), tutti_invalid_argument);
+  EXPECT_NE(last_error().find("options.max_relative_error is NaN: pass"), std::string::npos) << last_error();
   options.max_relative_error = 0.01;
   for (const char* compression : {"int8", "raw"}) {
     options.compression = compression;

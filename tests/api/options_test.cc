@@ -188,6 +188,11 @@ TEST_F(CommOptionsTest, AcceptsOptionsOfOtherVersions) {
   tutti_comm view = nullptr;
   newer.known.size = 79;
   EXPECT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_invalid_argument);
+  newer.known.size = 1'000'000;
+  EXPECT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_invalid_argument);
+  EXPECT_NE(last_error().find("options.size is 1000000: initialize the struct with TUTTI_COMM_OPTIONS_DEFAULT"),
+            std::string::npos)
+      << last_error();
   newer.known.size = sizeof newer;
   ASSERT_EQ(tutti_comm_with_options(comm_, &newer.known, &view), tutti_ok);
   EXPECT_EQ(tutti_all_reduce(memory_, memory_, 1, tutti_float32, tutti_sum, view, nullptr), tutti_ok);
