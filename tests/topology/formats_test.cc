@@ -197,8 +197,9 @@ TEST(NcclXml, NamesLineOfError) {
             std::string::npos);
   EXPECT_NE(failure(read_topology("<system/>", "f")).find("no <cpu>"), std::string::npos);
   EXPECT_NE(failure(read_topology("<html/>", "f")).find("f:1: <html>: neither"), std::string::npos);
-  EXPECT_NE(failure(read_topology("hello", "f")).find("neither JSON nor XML"), std::string::npos);
-  EXPECT_NE(failure(read_topology(" \n", "f")).find("empty"), std::string::npos);
+  for (const char* text : {"hello", "[]"})
+    EXPECT_NE(failure(read_topology(text, "f")).find("f: neither a JSON object nor XML; pass"), std::string::npos);
+  EXPECT_EQ(failure(read_topology(" \n", "f")), "f: the file is empty");
 }
 
 TEST(NcclXml, LimitsNesting) {
