@@ -29,8 +29,10 @@ namespace {
 constexpr std::int64_t kUnlimited = std::int64_t{1} << 60;
 std::atomic<std::int64_t> allocations_left{kUnlimited};
 
-bool fails() {
-  if (allocations_left.fetch_sub(1, std::memory_order_relaxed) > 0) return false;
+constexpr std::size_t kMaxBytes = std::size_t{1} << 40;  // Larger allocations fail.
+
+bool fails(std::size_t bytes) {
+  if (bytes <= kMaxBytes && allocations_left.fetch_sub(1, std::memory_order_relaxed) > 0) return false;
   errno = ENOMEM;
   return true;
 }
@@ -39,15 +41,15 @@ bool fails() {
 }  // namespace tutti::test
 
 extern "C" {
-void* malloc(std::size_t bytes) { return tutti::test::fails() ? nullptr : __libc_malloc(bytes); }
+void* malloc(std::size_t bytes) { return tutti::test::fails(bytes) ? nullptr : __libc_malloc(bytes); }
 void* calloc(std::size_t count, std::size_t bytes) {
-  return tutti::test::fails() ? nullptr : __libc_calloc(count, bytes);
+  return tutti::test::fails(bytes) ? nullptr : __libc_calloc(count, bytes);
 }
 void* realloc(void* memory, std::size_t bytes) {
-  return tutti::test::fails() ? nullptr : __libc_realloc(memory, bytes);
+  return tutti::test::fails(bytes) ? nullptr : __libc_realloc(memory, bytes);
 }
 void* memalign(std::size_t align, std::size_t bytes) {
-  return tutti::test::fails() ? nullptr : __libc_memalign(align, bytes);
+  return tutti::test::fails(bytes) ? nullptr : __libc_memalign(align, bytes);
 }
 void* aligned_alloc(std::size_t align, std::size_t bytes) { return memalign(align, bytes); }
 int posix_memalign(void** memory, std::size_t align, std::size_t bytes) {
@@ -192,6 +194,23 @@ TEST_P(MallocFailure, ReturnsErrors_WhenItLasts) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MallocFailure, ::testing::Values(create_all, create_by_id));
+
+// The calls that follow report the failed one.
+TEST(LargeCount, IsNamed_WhenMemoryIsLacking) {
+  tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
+  options.name = "gradients";
+  tutti_comm comm = nullptr;
+  ASSERT_EQ(tutti_comm_create_all(1, &options, &comm), tutti_ok);
+  std::array<float, 4> in = {}, out = {};
+  for (const std::size_t count : {std::size_t{1} << 40, in.size()}) {
+    EXPECT_EQ(tutti_all_reduce(in.data(), out.data(), count, tutti_float32, tutti_sum, comm, nullptr),
+              tutti_system_error);
+    EXPECT_STREQ(tutti_last_error(nullptr),
+                 "tutti_all_reduce: out of memory in all_reduce(1099511627776 float32, sum) #1 on gradients: check the "
+                 "count");
+  }
+  EXPECT_EQ(tutti_comm_destroy(comm), tutti_ok);
+}
 
 }  // namespace
 }  // namespace tutti::test

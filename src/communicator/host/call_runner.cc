@@ -1,6 +1,9 @@
 #include "src/communicator/host/call_runner.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <new>
+#include <string>
 
 #include "src/base/factor.h"
 #include "src/base/no_cancellation.h"
@@ -56,7 +59,7 @@ Status CallRunner::run(PreparedCall& prepared, const Call& call, const Communica
 Status CallRunner::run_at_once(PreparedCall& prepared, PlanRun& run, const Call& call,
                                const CommunicatorOptions& options) {
   begin(prepared, options);
-  bind_buffers(prepared.record, run, call, options.compression_rounding);
+  TUTTI_CHECK_OK(bind_buffers(prepared.record, run, call, options.compression_rounding));
   const Progress progress = run.interpreter->advance();
   membership_.board.announce(membership_.rank, prepared.record);
   return progress == Progress::done && !membership_.spans_hosts ? Status() : wait_and_advance(run, progress);
@@ -77,8 +80,20 @@ Status CallRunner::wait_and_advance(PlanRun& run, Progress progress) {
   return membership_.spans_hosts ? waiter_.drain() : Status();
 }
 
-void CallRunner::bind_buffers(const CallRecord& record, PlanRun& run, const Call& call,
-                              const RequestedRounding& requested) {
+Status CallRunner::bind_buffers(const CallRecord& record, PlanRun& run, const Call& call,
+                                const RequestedRounding& requested) {
+  try {
+    bind(record, run, call, requested);
+    return {};
+  } catch (const std::bad_alloc&) {  // The usual cause is a wrong count.
+    return {Code::system,
+            "out of memory in " + describe(record) + " #" + std::to_string(record.sequence) + membership_.name() +
+                ": check the count",
+            ENOMEM};
+  }
+}
+
+void CallRunner::bind(const CallRecord& record, PlanRun& run, const Call& call, const RequestedRounding& requested) {
   Launch& launch = run.launch;
   launch.signature = signature_of(record);
   launch.self = {.input = const_cast<std::byte*>(call.input), .output = call.output};

@@ -42,8 +42,11 @@ class CallRunner {
     control_.current.begin(prepared.record, options.timeout_ms);
     waiter_.begin_call();
   }
-  // Passes the buffers to the interpreter. `record` is the call as peers see it.
-  void bind_buffers(const CallRecord& record, PlanRun& run, const Call& call, const RequestedRounding& requested);
+  // Passes the buffers to the interpreter. `record` is the call as peers see it. Fails if there is no memory for copies
+  // of the buffers.
+  Status bind_buffers(const CallRecord& record, PlanRun& run, const Call& call, const RequestedRounding& requested);
+  // Like bind_buffers(), but throws if there is no memory.
+  void bind(const CallRecord& record, PlanRun& run, const Call& call, const RequestedRounding& requested);
   // Runs a call over lanes that are connected.
   Status run_at_once(PreparedCall& prepared, PlanRun& run, const Call& call, const CommunicatorOptions& options);
   // Runs the plan to its end. Its buffers must be bound, and its record must have been announced.

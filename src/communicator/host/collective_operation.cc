@@ -50,7 +50,7 @@ Result<bool> CollectiveOperation::get_ready() {
     remote_access_.emplace(runner_.membership_.board, runner_.membership_.rank);
     TUTTI_CHECK_OK(remote_access_->check());
   }
-  runner_.bind_buffers(prepared_.record, *run_, call_, rounding_);
+  TUTTI_CHECK_OK(runner_.bind_buffers(prepared_.record, *run_, call_, rounding_));
   return true;
 }
 
