@@ -29,14 +29,14 @@ std::string autotuning_of(const CallRecord& record) {
          (record.has_tune_file != 0 ? " with a file" : "");
 }
 
-// Returns the options that differ, such as "; rank 0 requests algorithm ring and rank 1 requests none
+// Returns the options that differ, such as "rank 0 requests algorithm ring and rank 1 requests none
 // (options.tuning->algorithm or TUTTI_ALGORITHM)".
 std::string differing_requests(const RanksCall& ours, const RanksCall& theirs) {
   std::string text;
   const auto notify = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
     if (mine == other) return;
-    text += "; rank " + std::to_string(ours.rank) + " requests " + what + mine + " and rank " +
-            std::to_string(theirs.rank) + " requests " + other + " (" + where + ")";
+    text += (text.empty() ? "rank " : "; rank ") + std::to_string(ours.rank) + " requests " + what + mine +
+            " and rank " + std::to_string(theirs.rank) + " requests " + other + " (" + where + ")";
   };
   const Requested& mine = ours.record.requested;
   const Requested& other = theirs.record.requested;
@@ -58,46 +58,56 @@ std::string input_place(const RanksCall& call) {
          " of window " + std::to_string(call.record.input.region);
 }
 
+// Describes the difference between ranks that make the same call.
 std::string difference(const RanksCall& ours, const RanksCall& theirs) {
-  if (describe(ours.record) != describe(theirs.record)) return "";
   const auto& own = ours.record.input;
   const auto& other = theirs.record.input;
   const bool elsewhere = own.region != other.region || own.offset != other.offset;
   if (ours.record.by_copy_engines != 0 && theirs.record.by_copy_engines != 0 && elsewhere)
-    return ", and " + input_place(ours) + ", and " + input_place(theirs) +
+    return input_place(ours) + ", and " + input_place(theirs) +
            ": for copy engines (algorithm copy_engines, or CTAPolicy of NCCL), all ranks must pass buffers at the same "
            "place of the same window, or all in place; or do not request them";
   const std::string requested = differing_requests(ours, theirs);
   if (!requested.empty()) return requested;
+  const std::string both = "ranks " + std::to_string(ours.rank) + " and " + std::to_string(theirs.rank);
   if (ours.record.advised != 0 || theirs.record.advised != 0)
-    return ", and their tuner plugins choose differently: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and the files that "
-           "the plugin reads must match on all ranks";
+    return "the tuner plugins of " + both +
+           " choose differently: TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN and the files that the plugin reads must "
+           "match on all ranks";
   if (ours.record.by_copy_engines != theirs.record.by_copy_engines) {
     const Rank rank = ours.record.by_copy_engines != 0 ? theirs.rank : ours.rank;
-    return ", but rank " + std::to_string(rank) +
+    return "rank " + std::to_string(rank) +
            " does not pass buffers in windows that copy engines can use: all ranks must, or do not request them "
            "(algorithm copy_engines, or CTAPolicy of NCCL)";
   }
-  return ", with different settings; these must match on all ranks: the bound on errors (options.max_relative_error, "
+  return both +
+         " have different settings; these must match on all ranks: the bound on errors (options.max_relative_error, "
          "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), the bounds on channels "
          "(options.tuning->min_channels and max_channels, or minCTAs, maxCTAs and CTAPolicy), the tuner plugin "
          "(TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN), and whether NCCL_ALGO and NCCL_PROTO or Tutti's own settings "
          "request the algorithm and protocol";
 }
 
+// Returns the start of a message: "ranks disagree on collective 2 of gradients".
+std::string start_of(const std::string& communicator, const CallRecord& record) {
+  return "ranks disagree on collective " + std::to_string(record.sequence) +
+         (communicator.empty() ? "" : " of " + communicator);
+}
+
 // Returns the start of a message: "ranks disagree on collective 2 of gradients: rank 0 called all_reduce(10 float32,
 // sum), rank ".
 std::string first_call(const std::string& communicator, const RanksCall& first) {
-  return "ranks disagree on collective " + std::to_string(first.record.sequence) +
-         (communicator.empty() ? "" : " of " + communicator) + ": rank " + std::to_string(first.rank) + " called " +
+  return start_of(communicator, first.record) + ": rank " + std::to_string(first.rank) + " called " +
          describe(first.record) + ", rank ";
 }
 
 }  // namespace
 
 Status disagreement(const std::string& communicator, const RanksCall& ours, const RanksCall& theirs) {
-  return invalid_usage(first_call(communicator, ours) + std::to_string(theirs.rank) + " called " +
-                       describe(theirs.record) + difference(ours, theirs));
+  const std::string call = describe(theirs.record);
+  if (call == describe(ours.record))
+    return invalid_usage(start_of(communicator, ours.record) + ", " + call + ": " + difference(ours, theirs));
+  return invalid_usage(first_call(communicator, ours) + std::to_string(theirs.rank) + " called " + call);
 }
 
 Status deadlock(const std::string& communicator, const RanksCall& collective, const RanksMessage& message,
