@@ -167,7 +167,7 @@ Status settle_compression(ExplainRequest& request, const GivenOptions& given) {
   if (request.compression.empty() && query.max_relative_error == 0) TUTTI_CHECK_OK(apply_compression(query, words));
   const bool rounds =
       !request.compression.empty() || query.compression != CompressionFormat::none || query.max_relative_error > 0;
-  if (given.has(kType) && !rounds) return invalid_argument("--type needs --compress or --max-relative-error");
+  if (given.has(kType) && !rounds) return invalid_argument(kTypeWithoutCompression);
   if (query.compression == CompressionFormat::none || message_bytes(query, query.compression) < query.block_bytes)
     return {};
   words += (words.empty() ? "" : " ") + std::string("Not compressed: ") + name(query.compression) +

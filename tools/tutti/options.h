@@ -81,6 +81,8 @@ OptionRow nvlink_domain_row();
 OptionRow compress_row();
 OptionRow max_relative_error_row();
 OptionRow type_row();
+inline constexpr const char* kTypeWithoutCompression =
+    "--type needs --compress or --max-relative-error: the time of other calls depends on their bytes only; omit it";
 
 // Describes the names and uses of all protocols.
 std::string protocol_names();

@@ -127,7 +127,7 @@ Status check(const SimulateRequest& request, const GivenOptions& given) {
                                             request.max_relative_error));
   if (given.has(kSeed) && request.jitter == 0) return invalid_argument("--seed needs --jitter");
   if (given.has(kType) && request.compression.empty() && request.max_relative_error == 0)
-    return invalid_argument("--type needs --compress or --max-relative-error");
+    return invalid_argument(kTypeWithoutCompression);
   if (!request.trace.empty() && request.bytes.size() > 1) return invalid_argument("--trace needs one size in --bytes");
   return {};
 }
