@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "algorithms/catalogue.h"
@@ -95,22 +96,31 @@ Tally verify_problem(const Algorithm& algorithm, const Problem& problem) {
   return tally;
 }
 
-// Runs all tasks on all cores. Tallies are in the order of the tasks.
-std::vector<Tally> verify_all(const std::vector<Task>& tasks) {
-  std::vector<Tally> tallies(tasks.size());
+// Runs all tasks on all cores. Calls `finished` with the tallies in the order of the tasks, as soon as each is
+// complete.
+template <typename Finished>
+void verify_all(const std::vector<Task>& tasks, const Finished& finished) {
+  struct Verified {
+    Tally tally{};
+    std::atomic<bool> done = false;
+  };
+  std::vector<Verified> verified(tasks.size());
   std::atomic<std::size_t> next = 0;
   std::vector<std::jthread> workers;
   for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
     workers.emplace_back([&] {
       for (std::size_t mine = next++; mine < tasks.size(); mine = next++) {
-        for (const Problem& problem : problems_of(tasks[mine])) {
-          tallies[mine].add(verify_problem(*tasks[mine].algorithm, problem));
-        }
+        for (const Problem& problem : problems_of(tasks[mine]))
+          verified[mine].tally.add(verify_problem(*tasks[mine].algorithm, problem));
+        verified[mine].done = true;
+        verified[mine].done.notify_one();
       }
     });
   }
-  workers.clear();  // Joins the threads.
-  return tallies;
+  for (Verified& task : verified) {
+    task.done.wait(false);
+    finished(std::move(task.tally));
+  }
 }
 
 std::vector<Task> tasks_of(const Request& request) {
@@ -140,13 +150,55 @@ struct Row {
   Tally tally{};
 };
 
-std::vector<Row> rows_of(const std::vector<Task>& tasks, const std::vector<Tally>& tallies) {
-  std::vector<Row> rows;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (rows.empty() || rows.back().task.algorithm != tasks[i].algorithm) rows.push_back({tasks[i]});
-    rows.back().tally.add(tallies[i]);
+void print_row(const Row& row) {
+  print_row(name(row.task.collective), row.task.algorithm->name(), row.tally, row.task.algorithm->summary());
+}
+
+// Prints each row as soon as it is complete. Prints nothing until a problem was verified.
+class Table {
+ public:
+  explicit Table(const std::vector<Task>& tasks) : tasks_(tasks) {}
+
+  // Adds the next task.
+  void add(Tally tally) {
+    const Task& task = tasks_[tallies_.size()];
+    if (rows_.empty() || rows_.back().task.algorithm != task.algorithm) rows_.push_back({task});
+    rows_.back().tally.add(tally);
+    total_.add(tally);
+    tallies_.push_back(std::move(tally));
+    const bool last = tallies_.size() == tasks_.size();
+    if (last || tasks_[tallies_.size()].algorithm != task.algorithm) print();
   }
-  return rows;
+
+  const std::vector<Tally>& tallies() const { return tallies_; }
+  const std::vector<Row>& rows() const { return rows_; }
+  const Tally& total() const { return total_; }
+
+ private:
+  void print() {
+    if (total_.problems == 0) return;
+    if (printed_ == 0)
+      std::printf("%-15s %-22s %9s %8s %12s %6s %8s %9s\n", "collective", "algorithm", "problems", "proofs", "messages",
+                  "slots", "failures", "seconds  description");
+    while (printed_ < rows_.size()) print_row(rows_[printed_++]);
+    std::fflush(stdout);
+  }
+
+  const std::vector<Task>& tasks_;
+  std::vector<Tally> tallies_;
+  std::vector<Row> rows_;
+  Tally total_;
+  std::size_t printed_ = 0;
+};
+
+// Prints a note if the request takes long. About ten seconds on two cores: the sum over tasks of squared ranks is 1e6.
+void print_note_on_time(const std::vector<Task>& tasks) {
+  constexpr double kLong = 1e6;
+  double squares = 0;
+  for (const Task& task : tasks) squares += static_cast<double>(task.ranks) * task.ranks;
+  if (squares < kLong) return;
+  std::fprintf(stderr, "tutti: verifying %zu combinations of an algorithm and its ranks; this may take minutes\n",
+               tasks.size());
 }
 
 // Prints which layouts were used, and which algorithms support none of the problems.
@@ -194,19 +246,15 @@ Status verify_command(int argc, char** argv) {
   const std::vector<Task> tasks = tasks_of(request);
   if (tasks.empty()) return no_such_algorithm(request.algorithm, request.collective);
   const std::int64_t begin_ns = now_ns();
-  const std::vector<Tally> tallies = verify_all(tasks);
-  const std::vector<Row> rows = rows_of(tasks, tallies);
-  Tally total;
-  for (const Row& row : rows) total.add(row.tally);
+  print_note_on_time(tasks);
+  Table table(tasks);
+  verify_all(tasks, [&](Tally tally) { table.add(std::move(tally)); });
+  const Tally& total = table.total();
   if (total.problems == 0) return nothing_proved(tasks.front());
 
-  std::printf("%-15s %-22s %9s %8s %12s %6s %8s %9s\n", "collective", "algorithm", "problems", "proofs", "messages",
-              "slots", "failures", "seconds  description");
-  for (const auto& [task, tally] : rows)
-    print_row(name(task.collective), task.algorithm->name(), tally, task.algorithm->summary());
   print_row("all", "", total);
-  print_remarks(request, rows);
-  print_skipped(tasks, tallies, rows);
+  print_remarks(request, table.rows());
+  print_skipped(tasks, table.tallies(), table.rows());
   std::printf("%" PRIu64 " proofs, %zu failures, in %.1f s\n", total.plans, total.failures.size(),
               static_cast<double>(now_ns() - begin_ns) * 1e-9);
   if (total.failures.empty()) return {};
