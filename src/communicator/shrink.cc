@@ -124,7 +124,11 @@ Status Shrinking::keep_waiting(const std::vector<Rank>& missing, const char* act
   if (!deadline_.passed()) return {};
   std::string text = rank_name(terms_.self) + " waited " + describe_ms(terms_.timeout_ms) + " for " +
                      ExcludedList::of(missing).describe() + " " + action + " the shrink" + terms_.name;
-  for (const Rank peer : missing) {
+  // An excluded rank may have found that this rank's list differs from its own.
+  for (const Rank rank : terms_.excluded) (void)lanes_.collect(rank).ok();
+  std::vector<Rank> others = missing;
+  others.insert(others.end(), terms_.excluded.begin(), terms_.excluded.end());
+  for (const Rank peer : others) {
     const Status& reason = proposals_.with(peer).withdrawn;
     if (!reason.ok()) return {reason.code(), text + "; " + rank_name(peer) + " gave up before: " + reason.message()};
   }

@@ -165,6 +165,20 @@ TEST(Shrink, ReportsBothListsOnAllRanks_WhenTheyDiffer) {
   expect_ok(on_all(ranks, [](Communicator& communicator) { return communicator.failure(); }));
 }
 
+// Rank 2 waits for rank 1, which does not call. Rank 0, which rank 2 excludes, finds the disagreement.
+TEST(Shrink, ReportsDisagreementWithExcludedRank) {
+  Communicators ranks = make_ranks(3);
+  std::barrier together(2);
+  const auto statuses = on_all(ranks, [&](Communicator& communicator) -> Status {
+    if (communicator.rank() == 1) return {};
+    together.arrive_and_wait();
+    return communicator.shrink({communicator.rank() == 0 ? 1U : 0U}, waiting(communicator, 2000)).status();
+  });
+  for (const Rank rank : {0U, 2U})
+    expect_words(statuses[rank], Code::invalid_usage, {"rank 0 excludes rank 1, and rank 2 excludes rank 0"});
+  expect_words(statuses[2], Code::invalid_usage, {"rank 2 waited 2 s for rank 1", "; rank 0 gave up before: "});
+}
+
 // The excluded rank calls after the others have completed. It must receive their reason in addition to its timeout.
 TEST(Shrink, ReportsExclusion_ToExcludedRank) {
   Communicators ranks = make_ranks(3);
