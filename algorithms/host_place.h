@@ -28,8 +28,8 @@ struct HostPlace {
   Rank before(Rank i) const { return rank_on((host + hosts - i) % hosts); }
 };
 
-// Base of algorithms for hosts of equal sizes.
-class EntryOverEqualHosts : public EntryOverHosts {
+// Base of these algorithms. Switches need hosts of equal sizes, and add uncompressed numbers.
+class EntryBySwitchesOfHosts : public EntryOverHosts {
  public:
   using EntryOverHosts::EntryOverHosts;
   bool supports(const Problem& problem) const override {

@@ -15,11 +15,11 @@
 namespace tutti {
 namespace {
 
-class HostStaged : public EntryOverEqualHosts {
+class HostStaged : public EntryBySwitchesOfHosts {
  public:
   HostStaged()
-      : EntryOverEqualHosts(Collective::reduce_scatter, "host_staged",
-                            "switches add inside hosts, only sums are sent between hosts") {}
+      : EntryBySwitchesOfHosts(Collective::reduce_scatter, "host_staged",
+                               "switches add inside hosts, only sums are sent between hosts") {}
 
   Shape shape(const Problem& problem) const override {
     return {.scratch = problem.ranks, .rounds = 3, .stages = {0, 1, 2}};

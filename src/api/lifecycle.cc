@@ -165,7 +165,7 @@ Status note_failure_of(tutti_comm comm, Status status) {
   if (status.ok()) return status;
   (void)caught([&] {
     return ask(comm, [&](SharedComm& shared, Communicator* communicator) {
-      if (communicator != nullptr && communicator->failure().code() == status.code()) shared.reported = true;
+      if (communicator != nullptr) (void)note_failure(shared, status.copy());
     });
   });
   return status;

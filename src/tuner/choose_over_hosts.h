@@ -10,7 +10,7 @@ inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr Rank kFewRanks = 8;  // As many as a host usually has.
 // From so many ranks on a host on, switches are predicted to be faster than lanes.
 inline constexpr Rank kMinSwitchRanks = 6;
-// Sums of up to so many hosts use their switches. All others are predicted to take longer.
+// Calls between up to so many hosts use their switches.
 inline constexpr std::size_t kMaxStagedHosts = 32;
 
 // True if no protocol is forced but Simple, which calls in the staging ring and in buffers of peers use.

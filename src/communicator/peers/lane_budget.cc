@@ -20,9 +20,8 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
 constexpr std::size_t kPartnerBytes = 192 * 1024 * kKiB;
 constexpr std::size_t kRailBytes = 96 * 1024 * kKiB;
-// Lanes along a rail are used at the same time, so that few bytes each suffice.
-constexpr std::uint32_t kMaxRailChannels = 24;
-// Sizes of slots along a rail, and the number of channels below which the next size is used instead.
+// Sizes of slots along a rail, and the number of channels below which the next size is used instead. Lanes along a rail
+// are used at the same time, so that few bytes each suffice.
 constexpr std::array kRailChoices = {std::pair(32 * kKiB, 6U), std::pair(16 * kKiB, 4U), std::pair(8 * kKiB, 4U),
                                      std::pair(4 * kKiB, 1U)};
 constexpr std::size_t kSmallProtocols = 2;
@@ -90,7 +89,7 @@ void choose_lanes_on_host(const LaneRoom& room, LaneLimit limit, LaneBudget& bud
 // Chooses the largest slots with enough channels, or those to all ranks. Plans along a rail send to partners, too,
 // whose lanes must suffice.
 void choose_lanes_on_rail(const LaneRoom& room, LaneBudget& budget) {
-  const std::uint32_t max_channels = std::min(budget.fewer_peers.partners, kMaxRailChannels);
+  const std::uint32_t max_channels = budget.fewer_peers.partners;
   for (const auto& [slot_bytes, min_channels] : kRailChoices) {
     const std::size_t bytes = std::max<std::size_t>(slot_bytes, budget.remote_slot_bytes);
     if (bytes > budget.slots.simple) continue;
