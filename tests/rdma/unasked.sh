@@ -47,7 +47,7 @@ said 'between hosts verbs: all ranks have it'
 [ "$packets" -ge 128 ] || fail "RDMA was hardly used"
 
 all_reduce "RDMA is disabled" TUTTI_IB_HCA=rxe@ TUTTI_IB_DISABLE=1
-said 'between hosts tcp: rank 0 \(.*\) has no verbs: TUTTI_IB_DISABLE'
+said 'between hosts tcp: rank 0 \(.*\) has no verbs: RDMA is disabled by TUTTI_IB_DISABLE'
 [ "$packets" -eq 0 ] || fail "RDMA was used"
 
 all_reduce "TCP checks data" TUTTI_IB_HCA=rxe@ TUTTI_CHECK=mac
