@@ -27,6 +27,7 @@ struct VerbsOptions {
   // times as long. The defaults give 3.8 s, so that an outage of 3 s is survived, as over TCP.
   std::uint8_t timeout = 17;
   std::uint8_t retry_count = 6;
+  std::uint32_t queue_pairs = 2;  // Per pair of ranks and port, at most 4. The smaller number of two ranks is used.
   VerbsUse use = VerbsUse::requested;
 
   // Like NCCL, selects a class for either kind of network.
@@ -41,7 +42,8 @@ struct VerbsOptions {
             .gid_index = config.ib_gid_index,
             .traffic_class = static_cast<std::uint8_t>(config.ib_traffic_class),
             .timeout = static_cast<std::uint8_t>(config.ib_timeout),
-            .retry_count = static_cast<std::uint8_t>(config.ib_retry_count)};
+            .retry_count = static_cast<std::uint8_t>(config.ib_retry_count),
+            .queue_pairs = config.ib_queue_pairs};
   }
 };
 

@@ -93,6 +93,7 @@ struct Config {
   std::uint32_t ib_traffic_class = 0;
   std::uint32_t ib_timeout = 17;
   std::uint32_t ib_retry_count = 6;
+  std::uint32_t ib_queue_pairs = 2;
 
   bool has_plugin() const { return !tuner_plugin.empty() && tuner_plugin != "none"; }
 };

@@ -159,6 +159,13 @@ constexpr std::array kEntries = {
         "a whole number, 0 to 7",
         [](Config& config, const std::string& text) { return parse_within(text, 0U, 7U, config.ib_retry_count); }},
     ConfigEntry{
+        {"TUTTI_IB_QPS_PER_CONNECTION", "NCCL_IB_QPS_PER_CONNECTION", "2", "transports",
+         "RDMA queue pairs per pair of ranks and port, 1 to 128; more than 4 count as 4. Messages take turns on them, "
+         "so "
+         "that networks with several paths use more than one"},
+        "a whole number, 1 to 128",
+        [](Config& config, const std::string& text) { return parse_within(text, 1U, 128U, config.ib_queue_pairs); }},
+    ConfigEntry{
         {"TUTTI_SECRET_FILE", nullptr, "", "security",
          "path of a file of mode 0600 with a secret of 16 bytes or more, which a rank needs to join (must match on "
          "all ranks)"},

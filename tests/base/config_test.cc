@@ -31,6 +31,7 @@ TEST(Config, UsesDefaultsOfTable) {
   EXPECT_EQ(all.config.ib_traffic_class, nothing.config.ib_traffic_class);
   EXPECT_EQ(all.config.ib_timeout, nothing.config.ib_timeout);
   EXPECT_EQ(all.config.ib_retry_count, nothing.config.ib_retry_count);
+  EXPECT_EQ(all.config.ib_queue_pairs, nothing.config.ib_queue_pairs);
 }
 
 TEST(Config, ListsEveryVariableWithItsSource) {
@@ -110,20 +111,26 @@ TEST(Config, ParsesRdmaSettings_WithinDeviceLimits) {
                                 {"NCCL_IB_GID_INDEX", "1"},
                                 {"NCCL_IB_TC", "106"},
                                 {"NCCL_IB_TIMEOUT", "31"},
-                                {"NCCL_IB_RETRY_CNT", "0"}});
+                                {"NCCL_IB_RETRY_CNT", "0"},
+                                {"NCCL_IB_QPS_PER_CONNECTION", "8"}});
   EXPECT_TRUE(ours.warnings.empty());
   EXPECT_EQ(ours.config.ib_hca, "=mlx5_0:1");
   EXPECT_EQ(ours.config.ib_gid_index, 3);
   EXPECT_EQ(ours.config.ib_traffic_class, 106U);
   EXPECT_EQ(ours.config.ib_timeout, 31U);
   EXPECT_EQ(ours.config.ib_retry_count, 0U);
-  const ReadConfig wrong = read(
-      {{"TUTTI_IB_GID_INDEX", "-2"}, {"TUTTI_IB_TC", "256"}, {"TUTTI_IB_TIMEOUT", "32"}, {"TUTTI_IB_RETRY_CNT", "8"}});
-  EXPECT_EQ(wrong.config.refused.size(), 4U);
+  EXPECT_EQ(ours.config.ib_queue_pairs, 8U);
+  const ReadConfig wrong = read({{"TUTTI_IB_GID_INDEX", "-2"},
+                                 {"TUTTI_IB_TC", "256"},
+                                 {"TUTTI_IB_TIMEOUT", "32"},
+                                 {"TUTTI_IB_RETRY_CNT", "8"},
+                                 {"TUTTI_IB_QPS_PER_CONNECTION", "0"}});
+  EXPECT_EQ(wrong.config.refused.size(), 5U);
   EXPECT_EQ(wrong.config.ib_gid_index, -1);
   EXPECT_EQ(wrong.config.ib_traffic_class, 0U);
   EXPECT_EQ(wrong.config.ib_timeout, 17U);
   EXPECT_EQ(wrong.config.ib_retry_count, 6U);
+  EXPECT_EQ(wrong.config.ib_queue_pairs, 2U);
 }
 
 TEST(Config, ScalesTimeouts) {

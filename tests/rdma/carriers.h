@@ -37,6 +37,12 @@ inline std::vector<VerbsPort> ports_of(const std::vector<std::string>& names, Ve
   return ports;
 }
 
+inline VerbsOptions with_queue_pairs(std::uint32_t count) {
+  VerbsOptions options;
+  options.queue_pairs = count;
+  return options;
+}
+
 struct CarrierEnd : CarrierEvents {
   explicit CarrierEnd(const std::vector<std::string>& names, const VerbsOptions& options = {}) {
     auto made = VerbsCarrier::create(ports_of(names, options), options);
@@ -85,7 +91,10 @@ struct CarrierEnd : CarrierEvents {
 struct CarrierPair {
   CarrierPair(const std::vector<std::string>& ours, const std::vector<std::string>& theirs,
               const VerbsOptions& options = {})
-      : writer(ours, options), reader(theirs, options) {
+      : CarrierPair(ours, theirs, options, options) {}
+  CarrierPair(const std::vector<std::string>& ours, const std::vector<std::string>& theirs,
+              const VerbsOptions& our_options, const VerbsOptions& their_options)
+      : writer(ours, our_options), reader(theirs, their_options) {
     const Status there = writer.carrier->connect(reader.carrier->address());
     const Status back = reader.carrier->connect(writer.carrier->address());
     EXPECT_TRUE(there.ok() && back.ok()) << there.message() << back.message();

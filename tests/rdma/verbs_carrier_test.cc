@@ -29,17 +29,21 @@ bool is_filled(const std::byte* data, const MessageHead& head) {
 struct DevicePair {
   const char* name;
   Names ours, theirs;
+  std::uint32_t our_pairs = 1, their_pairs = 1;
 };
 
 class VerbsCarrierOver : public testing::TestWithParam<DevicePair> {};
 
-INSTANTIATE_TEST_SUITE_P(, VerbsCarrierOver,
-                         testing::Values(DevicePair{"TwoDevices", {"rxe0"}, {"rxe1"}},
-                                         DevicePair{"OneDevice", {"rxe0"}, {"rxe0"}},
-                                         DevicePair{"TwoPorts", {"rxe0", "rxe1"}, {"rxe1", "rxe0"}},
-                                         DevicePair{"TwoPortsOfOneDevice", {"rxe0", "rxe0"}, {"rxe1", "rxe1"}},
-                                         DevicePair{"TwoPortsOfThree", {"rxe0", "rxe1", "rxe0"}, {"rxe1", "rxe0"}}),
-                         [](const auto& pair) { return pair.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    , VerbsCarrierOver,
+    testing::Values(DevicePair{"TwoDevices", {"rxe0"}, {"rxe1"}}, DevicePair{"OneDevice", {"rxe0"}, {"rxe0"}},
+                    DevicePair{"TwoPorts", {"rxe0", "rxe1"}, {"rxe1", "rxe0"}},
+                    DevicePair{"TwoPortsOfOneDevice", {"rxe0", "rxe0"}, {"rxe1", "rxe1"}},
+                    DevicePair{"TwoPortsOfThree", {"rxe0", "rxe1", "rxe0"}, {"rxe1", "rxe0"}},
+                    DevicePair{"ThreeQueuePairsOfFour", {"rxe0"}, {"rxe1"}, 4, 3},
+                    DevicePair{
+                        "TwoQueuePairsOfThree_OnTwoPortsOfThree", {"rxe0", "rxe1"}, {"rxe1", "rxe0", "rxe1"}, 2, 3}),
+    [](const auto& pair) { return pair.param.name; });
 
 // Lanes, sizes and the end that advances are random. A slot is reused as soon as its credit has returned and its
 // message has left.
@@ -61,7 +65,8 @@ TEST_P(VerbsCarrierOver, DeliversMessagesOfAllSizesInOrder) {
                                  kSlotBytes};
   constexpr std::uint32_t kLanes = 5;
   constexpr std::uint64_t kMessages = 60;  // By lane.
-  CarrierPair pair(GetParam().ours, GetParam().theirs);
+  CarrierPair pair(GetParam().ours, GetParam().theirs, with_queue_pairs(GetParam().our_pairs),
+                   with_queue_pairs(GetParam().their_pairs));
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) ASSERT_NO_FATAL_FAILURE(pair.connect(lane));
   std::map<std::uint32_t, std::uint64_t> put, came;
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t> bytes;
@@ -101,22 +106,24 @@ TEST_P(VerbsCarrierOver, DeliversMessagesOfAllSizesInOrder) {
   pair.until([&] { return pair.writer.carrier->acknowledged() && pair.reader.carrier->acknowledged(); });
 }
 
-// A carrier with two ports, whose other ends are in the test.
-class VerbsPorts : public testing::Test {
+// A carrier with two connections, whose other ends are in the test.
+class VerbsPaths : public testing::Test {
  protected:
-  VerbsPorts() : writer_({"rxe0", "rxe0"}), port_(ports_of({"rxe1"}).front()) {
+  VerbsPaths(const Names& ports, std::uint16_t pairs)
+      : writer_(ports, with_queue_pairs(pairs)), port_(ports_of({"rxe1"}).front()) {
     VerbsAddress address;
-    address.port_count = 2;
+    address.port_count = static_cast<std::uint16_t>(ports.size());
+    address.pairs_per_port = pairs;
     for (std::size_t i = 0; i < 2; ++i) {
       connections_.push_back(std::move(PortConnection::create(port_, {})).value());
       address.queue_pairs[i] = connections_[i]->address();
     }
     EXPECT_TRUE(writer_.carrier->connect(std::as_bytes(std::span(&address, 1))).ok());
   }
-  void answer_on(std::size_t port) {
+  void answer_on(std::size_t path) {
     VerbsAddress theirs;
     std::memcpy(&theirs, writer_.carrier->address().data(), sizeof theirs);
-    ASSERT_TRUE(connections_[port]->connect(theirs.queue_pairs[port]).ok());
+    ASSERT_TRUE(connections_[path]->connect(theirs.queue_pairs[path]).ok());
   }
   // On each port the carrier may write into a part of the slots.
   void attach(std::uint32_t lane, std::span<std::byte> first, std::span<std::byte> second) {
@@ -148,6 +155,16 @@ class VerbsPorts : public testing::Test {
   std::vector<std::unique_ptr<PortConnection>> connections_;
 };
 
+class VerbsPorts : public VerbsPaths {
+ protected:
+  VerbsPorts() : VerbsPaths({"rxe0", "rxe0"}, 1) {}
+};
+
+class VerbsQueuePairs : public VerbsPaths {
+ protected:
+  VerbsQueuePairs() : VerbsPaths({"rxe0"}, 2) {}
+};
+
 TEST_F(VerbsPorts, CarryHalfOfLargeMessageEach) {
   answer_on(0);
   answer_on(1);
@@ -167,6 +184,20 @@ TEST_F(VerbsPorts, KeepSlot_UntilAllPartsOfItsMessageHaveLeft) {
   EXPECT_EQ(writer_.gone[0], 0U);
 }
 
+TEST_F(VerbsQueuePairs, TakeTurns) {
+  answer_on(0);  // No message completes on the other queue pair.
+  for (const std::uint32_t lane : {0U, 2U}) attach(lane, memory_, memory_);
+  ASSERT_TRUE(writer_.put(0, 0, 4096).value());
+  ASSERT_TRUE(writer_.put(0, 1, kSlotBytes).value());
+  ASSERT_TRUE(writer_.put(2, 0, 4096).value());  // On the same queue pair as the first one.
+  advance_until_left(2);
+  EXPECT_EQ(writer_.gone[0], 1U);
+  answer_on(1);
+  const Deadline deadline = Deadline::after_ms(60'000);
+  while (writer_.gone[0] < 2 && !deadline.passed()) ASSERT_TRUE(writer_.advance().ok());
+  EXPECT_EQ(writer_.gone[0], 2U);
+}
+
 // ---- Flow control ----
 
 // Posts small messages on many lanes until the carrier is full. Returns their number.
@@ -184,7 +215,7 @@ std::uint64_t fill_up(CarrierEnd& end, std::map<std::uint32_t, std::uint64_t>& p
 
 TEST(VerbsCarrier, DoesNotExceedReceiveCapacity) {
   constexpr std::uint32_t kLanes = 40;
-  CarrierPair pair({"rxe0"}, {"rxe1"});
+  CarrierPair pair({"rxe0"}, {"rxe1"}, with_queue_pairs(1));
   for (std::uint32_t lane = 0; lane < kLanes; ++lane) pair.connect(lane, 64);
   std::map<std::uint32_t, std::uint64_t> put;
   std::uint64_t count = fill_up(pair.writer, put, kLanes);

@@ -20,6 +20,8 @@ TEST(VerbsCarrier, RejectsInvalidAddress) {
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.version = kVerbsVersion + 1; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.port_count = 0; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.port_count = kMaxPorts + 1; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.pairs_per_port = 0; }));
+  EXPECT_TRUE(refuses([](VerbsAddress& address) { address.pairs_per_port = kMaxQueuePairs + 1; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.queue_pairs[0].mtu = 9; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.queue_pairs[0].ethernet = 0; }));
   EXPECT_TRUE(refuses([](VerbsAddress& address) { address.queue_pairs[0].queue_pair = 1 << 24; }));

@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-inline constexpr std::uint32_t kVerbsVersion = 2;
+inline constexpr std::uint32_t kVerbsVersion = 3;
 
 // One end of a queue pair.
 struct QueuePairAddress {
@@ -25,11 +25,14 @@ struct QueuePairAddress {
 };
 static_assert(sizeof(QueuePairAddress) == 32);
 
-// Ports are paired in this order. Surplus ports of one end are not used.
+inline constexpr std::size_t kMaxQueuePairs = 4;  // Per port.
+
+// Ports are paired in this order. Surplus ports and queue pairs of one end are not used.
 struct VerbsAddress {
   std::uint32_t version = kVerbsVersion;
-  std::uint32_t port_count = 0;
-  std::array<QueuePairAddress, kMaxPorts> queue_pairs;
+  std::uint16_t port_count = 0;
+  std::uint16_t pairs_per_port = 1;
+  std::array<QueuePairAddress, kMaxPorts * kMaxQueuePairs> queue_pairs;  // All first ones in the order of ports, ...
 };
 static_assert(sizeof(VerbsAddress) <= kMaxCarrierBytes);
 
@@ -50,11 +53,11 @@ enum class RecordKind : std::uint16_t {
   receipt = 4,  // Only `received` is valid.
 };
 
-// A record, sent in order between two ports into a buffer that the other end has posted.
+// A record, sent in order on a queue pair into a buffer that the other end has posted.
 struct VerbsRecord {
   RecordKind kind = RecordKind::receipt;
   std::uint16_t parts = 1;     // Number of ports that carry data of this message; each sends a record.
-  std::uint32_t received = 0;  // Records that the sender has received on this port, modulo 2^32.
+  std::uint32_t received = 0;  // Records that the sender has received on this queue pair, modulo 2^32.
   MessageHead head;
 };
 static_assert(sizeof(VerbsRecord) == 32);

@@ -1,4 +1,4 @@
-// One of the parallel paths between two ranks: a queue pair with its outstanding sends and receive buffers.
+// One of the parallel paths between two ranks: a queue pair of a port with its outstanding sends and receive buffers.
 //
 // Each end has kRecords receive buffers and reports how many records it has received, so the other end never sends
 // without a free buffer. The data of a message are written into its slot before the record that announces them; the

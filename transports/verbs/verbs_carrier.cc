@@ -19,9 +19,10 @@ constexpr std::uint32_t kCut = 4096;               // Granularity of the split.
 
 Result<std::unique_ptr<Carrier>> VerbsCarrier::create(const std::vector<VerbsPort>& ports,
                                                       const VerbsOptions& options) {
-  std::unique_ptr<VerbsCarrier> carrier(new VerbsCarrier(options));
-  for (const VerbsPort& port : ports) {
-    std::unique_ptr<PortConnection> connection = TUTTI_TRY(PortConnection::create(port, options));
+  std::unique_ptr<VerbsCarrier> carrier(new VerbsCarrier(options, ports.size()));
+  const std::size_t pairs = std::clamp<std::size_t>(options.queue_pairs, 1, kMaxQueuePairs);
+  for (std::size_t i = 0; i < pairs * ports.size(); ++i) {
+    std::unique_ptr<PortConnection> connection = TUTTI_TRY(PortConnection::create(ports[i % ports.size()], options));
     carrier->connections_.push_back(std::move(connection));
   }
   carrier->descriptor_ = adopt_socket(::epoll_create1(EPOLL_CLOEXEC));
@@ -31,13 +32,15 @@ Result<std::unique_ptr<Carrier>> VerbsCarrier::create(const std::vector<VerbsPor
 
 std::string VerbsCarrier::describe() const {
   std::string text = "verbs";
-  for (const auto& connection : connections_) text += ", " + connection->describe();
-  return text;
+  for (std::size_t port = 0; port < std::min(ports_, connections_.size()); ++port)
+    text += ", " + connections_[port]->describe();
+  return pairs() > 1 ? text + ", " + std::to_string(pairs()) + " queue pairs each" : text;
 }
 
 std::vector<std::byte> VerbsCarrier::address() const {
   VerbsAddress address;
-  address.port_count = static_cast<std::uint32_t>(connections_.size());
+  address.port_count = static_cast<std::uint16_t>(ports_);
+  address.pairs_per_port = static_cast<std::uint16_t>(pairs());
   for (std::size_t i = 0; i < connections_.size(); ++i) address.queue_pairs[i] = connections_[i]->address();
   std::vector<std::byte> bytes(sizeof address);
   std::memcpy(bytes.data(), &address, sizeof address);
@@ -48,14 +51,23 @@ Status VerbsCarrier::connect(std::span<const std::byte> bytes) {
   VerbsAddress other;
   if (bytes.size() != sizeof other) return remote_error("the peer's address is not one of " + describe());
   std::memcpy(&other, bytes.data(), sizeof other);
-  if (other.version != kVerbsVersion || other.port_count == 0 || other.port_count > kMaxPorts)
+  if (other.version != kVerbsVersion || other.port_count == 0 || other.port_count > kMaxPorts ||
+      other.pairs_per_port == 0 || other.pairs_per_port > kMaxQueuePairs)
     return remote_error("the peer's address is not one of " + describe());
-  connections_.resize(std::min<std::size_t>(connections_.size(), other.port_count));
-  if (read_back_ != nullptr) read_back_->keep(connections_.size());
+  const std::size_t common_pairs = std::min<std::size_t>(pairs(), other.pairs_per_port);
+  const std::size_t common_ports = std::min<std::size_t>(ports_, other.port_count);
+  std::vector<std::size_t> used;
   for (std::size_t i = 0; i < connections_.size(); ++i) {
-    TUTTI_CHECK_OK(connections_[i]->connect(other.queue_pairs[i]));
+    const std::size_t pair = i / ports_, port = i % ports_;
+    if (pair >= common_pairs || port >= common_ports) continue;
+    TUTTI_CHECK_OK(connections_[i]->connect(other.queue_pairs[pair * other.port_count + port]));
     TUTTI_CHECK_OK(wait_for(connections_[i]->descriptor()));
+    used.push_back(i);
   }
+  for (std::size_t i = 0; i < used.size(); ++i) std::swap(connections_[i], connections_[used[i]]);
+  connections_.resize(used.size());
+  ports_ = common_ports;
+  if (read_back_ != nullptr) read_back_->keep(ports_);
   return {};
 }
 
@@ -77,7 +89,7 @@ Result<LaneMemory> VerbsCarrier::allocate(std::size_t bytes) { return HalfLane::
 
 std::vector<std::shared_ptr<VerbsDevice>> VerbsCarrier::device_of_port() const {
   std::vector<std::shared_ptr<VerbsDevice>> devices;
-  for (const auto& connection : connections_) devices.push_back(connection->port().device);
+  for (std::size_t port = 0; port < ports_; ++port) devices.push_back(connections_[port]->port().device);
   return devices;
 }
 
@@ -106,7 +118,7 @@ Result<RegisteredRegion> VerbsCarrier::register_device_memory(const DeviceRegion
 Status VerbsCarrier::prepare_read_back() {
   if (read_back_ != nullptr) return {};
   std::vector<VerbsPort> ports;
-  for (const auto& connection : connections_) ports.push_back(connection->port());
+  for (std::size_t port = 0; port < ports_; ++port) ports.push_back(connections_[port]->port());
   std::unique_ptr<ReadBack> made = TUTTI_TRY(ReadBack::create(ports, options_));
   for (const int descriptor : made->descriptors()) TUTTI_CHECK_OK(wait_for(descriptor));
   read_back_ = std::move(made);
@@ -137,7 +149,7 @@ Result<std::vector<std::byte>> VerbsCarrier::register_reader(std::uint32_t lane,
   VerbsLanding landing;
   landing.address = reinterpret_cast<std::uint64_t>(made.slots.at);
   landing.bytes = made.slots.bytes;
-  for (std::size_t i = 0; i < connections_.size(); ++i) landing.keys[i] = made.slots.memory->of_port[i]->rkey;
+  for (std::size_t port = 0; port < ports_; ++port) landing.keys[port] = made.slots.memory->of_port[port]->rkey;
   landing.max_eager = made.slots.on_device() ? 0 : std::uint32_t{kEagerBytes};
   if (!reading_.emplace(lane, std::move(made)).second) return internal_error("a lane landed twice");
   next_reading_ = std::max(next_reading_, lane + 1);
@@ -174,15 +186,24 @@ void VerbsCarrier::forget(std::uint32_t lane, LaneEnd end) {
 
 // ---- Sending ----
 
-// Returns the share of a message that this port carries: a part if the message is split over all ports, else all of it.
+// A small message takes the path of the credits of its lane. Larger ones of a lane take turns on the queue pairs.
+VerbsCarrier::Paths VerbsCarrier::paths_of(const Writing& lane, const MessageHead& head) const {
+  if (head.bytes <= lane.max_eager) return {home(head.lane), 1};
+  const std::size_t pair = (head.lane / ports_ + head.number) % pairs();
+  if (head.bytes >= kStripedBytes) return {pair * ports_, ports_};
+  return {pair * ports_ + head.lane % ports_, 1};
+}
+
+// Returns the share of a message that `path`, one of `paths`, carries.
 PortConnection::Write VerbsCarrier::part_of(const Writing& lane, const MessageHead& head, const std::byte* data,
-                                            std::size_t port) const {
+                                            const Paths& paths, std::size_t path) const {
   std::size_t begin = 0, end = head.bytes;
-  if (head.bytes >= kStripedBytes) {
-    const auto cut = [&](std::size_t part) { return head.bytes / kCut * part / connections_.size() * kCut; };
-    begin = cut(port);
-    if (port + 1 < connections_.size()) end = cut(port + 1);
+  if (paths.count > 1) {
+    const auto cut = [&](std::size_t part) { return head.bytes / kCut * part / paths.count * kCut; };
+    begin = cut(path - paths.first);
+    if (path + 1 < paths.first + paths.count) end = cut(path - paths.first + 1);
   }
+  const std::size_t port = path % ports_;
   const auto offset = static_cast<std::size_t>(data - lane.slots.at) + begin;
   return {.from = data + begin,
           .from_key = lane.slots.memory->of_port[port]->lkey,
@@ -195,39 +216,35 @@ Result<bool> VerbsCarrier::put(const MessageHead& head, const std::byte* data) {
   const auto found = writing_.find(head.lane);
   if (found == writing_.end()) return internal_error("a message of a lane that is not attached");
   Writing& lane = found->second;
+  const Paths paths = paths_of(lane, head);
+  for (std::size_t i = paths.first; i < paths.first + paths.count; ++i) {
+    if (!connections_[i]->has_room()) return false;
+  }
   VerbsRecord record;
   record.head = head;
-  std::uint16_t& in_flight = lane.in_flight[head.number % HalfLane::kSlots];
-  if (head.bytes <= lane.max_eager) {
-    if (!home(head.lane).has_room()) return false;
-    record.kind = RecordKind::eager;
-    TUTTI_CHECK_OK(home(head.lane).send(record, {data, head.bytes}, {}));
-  } else if (head.bytes < kStripedBytes || connections_.size() == 1) {
-    if (!home(head.lane).has_room()) return false;
-    record.kind = RecordKind::message;
-    in_flight = 1;
-    TUTTI_CHECK_OK(home(head.lane).send(record, {}, part_of(lane, head, data, head.lane % connections_.size())));
-  } else {
-    if (!std::all_of(connections_.begin(), connections_.end(),
-                     [](const auto& connection) { return connection->has_room(); }))
-      return false;
-    record.kind = RecordKind::message;
-    in_flight = record.parts = static_cast<std::uint16_t>(connections_.size());
-    for (std::size_t i = 0; i < connections_.size(); ++i)
-      TUTTI_CHECK_OK(connections_[i]->send(record, {}, part_of(lane, head, data, i)));
-  }
   lane.put = head.number + 1;
-  if (in_flight == 0) leave(head.lane, lane);
+  if (head.bytes <= lane.max_eager) {
+    record.kind = RecordKind::eager;
+    TUTTI_CHECK_OK(connections_[paths.first]->send(record, {data, head.bytes}, {}));
+    leave(head.lane, lane);
+    return true;
+  }
+  record.kind = RecordKind::message;
+  record.parts = static_cast<std::uint16_t>(paths.count);
+  lane.in_flight[head.number % HalfLane::kSlots] = record.parts;
+  for (std::size_t i = paths.first; i < paths.first + paths.count; ++i)
+    TUTTI_CHECK_OK(connections_[i]->send(record, {}, part_of(lane, head, data, paths, i)));
   return true;
 }
 
 Result<bool> VerbsCarrier::credit(std::uint32_t lane, std::uint64_t taken) {
-  if (!home(lane).has_room()) return false;
+  PortConnection& connection = *connections_[home(lane)];
+  if (!connection.has_room()) return false;
   VerbsRecord record;
   record.kind = RecordKind::credit;
   record.head.lane = lane;
   record.head.number = taken;
-  TUTTI_CHECK_OK(home(lane).send(record, {}, {}));
+  TUTTI_CHECK_OK(connection.send(record, {}, {}));
   return true;
 }
 
@@ -270,13 +287,13 @@ Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::by
   return received(record, data, found->second);
 }
 
-// Records of one message arrive in any order, as do messages on different ports.
+// Records of one message arrive in any order, as do messages on different connections.
 Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::byte> data, Reading& lane) {
   const MessageHead& head = record.head;
   Arrival& arrival = lane.arrivals[head.number % HalfLane::kSlots];
   const bool eager = record.kind == RecordKind::eager;
   const bool right = head.number - lane.next < HalfLane::kSlots && head.bytes <= lane.view.slot_bytes &&
-                     record.parts > 0 && record.parts <= (eager ? 1 : connections_.size()) &&
+                     record.parts > 0 && record.parts <= (eager ? 1 : ports_) &&
                      data.size() == (eager ? head.bytes : 0) && (data.empty() || !lane.slots.on_device());
   const bool fits = arrival.came == 0 || (arrival.parts == record.parts && arrival.came < arrival.parts &&
                                           std::memcmp(&arrival.head, &head, sizeof head) == 0);
@@ -318,7 +335,7 @@ Status VerbsCarrier::read_back() {
 
 bool VerbsCarrier::arm() {
   if (!unsent_.empty()) return false;
-  // Arms all ports, even if one has work, because later waits may concern other ports. advance() detects failures.
+  // Arms all connections, even if one has work, because later waits may concern others. advance() detects failures.
   bool quiet = true;
   for (const auto& connection : connections_) {
     const Result<bool> armed = connection->arm();

@@ -1,5 +1,6 @@
 // Lanes between two ranks over RDMA. A small message is sent within the record that announces it. Other messages are
-// written from the writer's slot into the reader's; large ones are split over all ports.
+// written from the writer's slot into the reader's; large ones are split over all ports. If a port has several queue
+// pairs, these take turns, so that a network with several paths uses more than one.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ namespace tutti {
 
 class VerbsCarrier final : public Carrier, private PortConnectionEvents {
  public:
-  // Creates a carrier with one connection for each port.
+  // Creates a carrier with options.queue_pairs connections for each port.
   static Result<std::unique_ptr<Carrier>> create(const std::vector<VerbsPort>& ports, const VerbsOptions& options);
 
   std::string name() const override { return "verbs"; }
@@ -75,14 +76,22 @@ class VerbsCarrier final : public Carrier, private PortConnectionEvents {
     std::shared_ptr<const PortMemory> memory;
   };
 
-  explicit VerbsCarrier(const VerbsOptions& options) : options_(options) {}
-  PortConnection& home(std::uint32_t lane) { return *connections_[lane % connections_.size()]; }
+  // Consecutive connections_, each of another port.
+  struct Paths {
+    std::size_t first = 0;
+    std::size_t count = 1;
+  };
+
+  VerbsCarrier(const VerbsOptions& options, std::size_t ports) : options_(options), ports_(ports) {}
+  std::size_t pairs() const { return connections_.size() / ports_; }
+  std::size_t home(std::uint32_t lane) const { return lane % connections_.size(); }
+  Paths paths_of(const Writing& lane, const MessageHead& head) const;
   std::vector<std::shared_ptr<VerbsDevice>> device_of_port() const;
   Result<Slots> registered(const HalfLane& half, RegionUse use) const;
   Status wait_for(int descriptor);
   Status prepare_read_back();
-  PortConnection::Write part_of(const Writing& lane, const MessageHead& head, const std::byte* data,
-                                std::size_t port) const;
+  PortConnection::Write part_of(const Writing& lane, const MessageHead& head, const std::byte* data, const Paths& paths,
+                                std::size_t path) const;
   void leave(std::uint32_t number, Writing& lane);
 
   Status received(const VerbsRecord& record, std::span<const std::byte> data) override;
@@ -92,8 +101,9 @@ class VerbsCarrier final : public Carrier, private PortConnectionEvents {
   Status read_back();
 
   VerbsOptions options_;
-  std::vector<std::unique_ptr<PortConnection>> connections_;
-  Socket descriptor_;  // epoll descriptor over those of all ports.
+  std::size_t ports_;
+  std::vector<std::unique_ptr<PortConnection>> connections_;  // Number p + k * ports_: queue pair k of port p.
+  Socket descriptor_;                                         // epoll descriptor over those of all connections.
   std::unordered_map<std::uint32_t, Writing> writing_;
   std::unordered_map<std::uint32_t, Reading> reading_;
   std::uint32_t next_reading_ = 0;     // One more than the highest lane read so far; numbers are not reused.
