@@ -259,15 +259,17 @@ Result<std::unique_ptr<DeviceTimer>> HostDevice::make_timer() {
   return std::unique_ptr<DeviceTimer>(std::make_unique<HostTimer>(null_, events_));
 }
 
-// As in a kernel's grid, all calls get as many thread blocks as the call with the most channels.
+// As in a kernel's grid, all calls that run at the same time get as many thread blocks as the one with the most
+// channels.
 Status HostDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
   const KernelBatch& batch = launch.batch;
   const std::uint32_t count = launch.count, thread_block_bytes = launch.thread_block_bytes;
   if (count == 0 || count > kMaxCalls) return invalid_argument("a launch of " + std::to_string(count) + " calls");
   std::uint32_t widest = 0;
   for (std::uint32_t i = 0; i < count; ++i) widest = std::max(widest, batch.calls[i].channels);
-  if (widest * count > traits_.thread_blocks) {
-    return unsupported("a launch of " + std::to_string(widest * count) + " thread blocks on " + traits_.name +
+  const std::uint32_t thread_blocks = widest * (count / batch.in_order);
+  if (thread_blocks > traits_.thread_blocks) {
+    return unsupported("a launch of " + std::to_string(thread_blocks) + " thread blocks on " + traits_.name +
                        ", which runs " + std::to_string(traits_.thread_blocks) + " at the same time");
   }
   if (thread_block_bytes > traits_.thread_block_bytes) {
@@ -278,7 +280,9 @@ Status HostDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
     if ((batch.calls[i].call.task.compression != CompressionFormat::none) != has_compressed_messages(batch))
       return invalid_argument("a launch of calls with narrow messages and of others");
   }
-  const Batch work{batch, count, widest * count, thread_block_bytes};
+  if (batch.in_order != 1 && (batch.in_order != count || !runs_as_ll(batch, count)))
+    return invalid_argument("a launch of calls in order, not all of which use LL");
+  const Batch work{batch, count, thread_blocks, thread_block_bytes};
   ++(launch.together ? launches_together_ : plain_launches_);
   ++held_launches_;
   const std::lock_guard driver(driver_);
@@ -322,19 +326,24 @@ void HostDevice::run_thread_blocks(const Batch& batch) const {
   const bool compressed = has_compressed_messages(batch.calls), ll = runs_as_ll(batch.calls, batch.count);
   std::list<HostThread::Shared> thread_blocks;
   std::vector<std::thread> threads;
-  for (std::uint32_t i = 0; i < batch.count; ++i) {
-    const BatchCall& entry = batch.calls.calls[i];
-    for (std::uint32_t channel = 0; channel < entry.channels; ++channel) {
-      HostThread::Shared& block = thread_blocks.emplace_back(options_.thread_count, batch.thread_block_bytes);
-      std::memset(block.memory().data(), kLeftovers, block.memory().size());
-      for (std::uint32_t thread = 0; thread < options_.thread_count; ++thread) {
-        threads.emplace_back([&entry, &block, channel, thread, compressed, ll] {
-          const WatchedHostThreadBlock own(block, thread, entry.watch, channel);
-          compressed ? run_call<CompressedBackend>(entry, channel, own, block.memory().data())
-          : ll       ? run_ll_call(entry, channel, own, block.memory().data())
-                     : run_call(entry, channel, own, block.memory().data());
-        });
-      }
+  const std::uint32_t at_a_time = batch.count / batch.calls.in_order;
+  const std::uint32_t channels = batch.thread_blocks / at_a_time;
+  for (std::uint32_t i = 0; i < batch.thread_blocks; ++i) {
+    const std::uint32_t first = i / channels, channel = i % channels;
+    if (batch.calls.in_order == 1 && channel >= batch.calls.calls[first].channels) continue;
+    HostThread::Shared& block = thread_blocks.emplace_back(options_.thread_count, batch.thread_block_bytes);
+    std::memset(block.memory().data(), kLeftovers, block.memory().size());
+    for (std::uint32_t thread = 0; thread < options_.thread_count; ++thread) {
+      threads.emplace_back([&batch, &block, first, channel, thread, compressed, ll] {
+        const auto own = [&](const KernelWatch& watch) {
+          return WatchedHostThreadBlock(block, thread, watch, channel);
+        };
+        std::byte* const memory = block.memory().data();
+        const BatchCall& entry = batch.calls.calls[first];
+        compressed ? run_call<CompressedBackend>(entry, channel, own(entry.watch), memory)
+        : ll       ? run_ll_calls(batch.calls, first, channel, memory, own)
+                   : run_call(entry, channel, own(entry.watch), memory);
+      });
     }
   }
   for (std::thread& thread : threads) thread.join();

@@ -31,7 +31,7 @@ class DeviceCallPreparer {
   // Sets the address exchange of this rank's thread blocks, in device memory. Called once, before the first call.
   void use(const AddressExchange* exchange) { exchange_ = exchange; }
   // Returns the autotuning of this rank's calls; null: off.
-  DeviceAutotuning* autotuning() { return autotuning_.get(); }
+  DeviceAutotuning* autotuning() const { return autotuning_.get(); }
 
   // See Communicator::predict_us().
   Result<double> predict_us(const Call& call, const CommunicatorOptions& options) {

@@ -90,6 +90,7 @@ class DeviceBackend final : public Backend {
   // Starts calls in `stream`. They run after the work in `callers`; the caller also holds `stream` for latest().
   Status begin(DeviceStream callers, DeviceStream stream);
   const DeviceCallOrder& order() const { return order_; }
+  bool is_tuned() const { return preparer_.autotuning() != nullptr; }
   // Enclose the work of a call in its stream, provided the stream has no other work meanwhile. A call under test by the
   // autotuner is timed.
   Status start_timing(const Call& call, DeviceStream stream);

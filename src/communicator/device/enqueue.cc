@@ -4,56 +4,26 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "src/base/caught.h"
 #include "src/communicator/call/forced.h"
+#include "src/communicator/device/call_schedule.h"
+#include "src/communicator/device/launch_sequence.h"
 #include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
 namespace {
 
-bool is_message(const Call& call) { return call.kind == Kind::send || call.kind == Kind::recv; }
-
-// Position of a call in its group. Calls of one wave run side by side, and both ranks of a message are in the same
-// wave. Collectives are ordered by their position. Messages are ordered by their number between the two ranks, then by
-// how far the receiver is ahead of the sender. A rank thus has one send and one recv per wave, which need two thread
-// blocks. If its share of the device is one thread block, messages run one at a time, ordered by receiver as well. This
-// order is the same on all ranks, so both ends of the first unfinished message have nothing before it.
-using Wave = std::tuple<bool, std::uint32_t, Rank, Rank>;
-
-class Waves {
+// Calls of one device, at most kMaxCalls: collectives of one rank that run in order, or calls that run side by side.
+class EnqueuedCalls {
  public:
-  explicit Waves(std::span<const DeviceCall> calls) {
-    for (const DeviceCall& call : calls) waves_[wave_of(call)].push_back(&call);
-  }
-  const std::map<Wave, std::vector<const DeviceCall*>>& all() const { return waves_; }
-
- private:
-  Wave wave_of(const DeviceCall& entry) {
-    const DeviceBackend& backend = entry.backend();
-    if (!is_message(entry.call)) return {false, collectives_[&backend]++, 0, 0};
-    const Rank self = backend.rank();
-    const bool sends = entry.call.kind == Kind::send;
-    const Rank ahead = sends ? entry.call.root + backend.ranks() - self : self + backend.ranks() - entry.call.root;
-    const bool one_at_a_time = backend.peers().thread_blocks() == 1;
-    const Rank receiver = sends ? entry.call.root : self;
-    return {true, messages_[{&backend, entry.call.root, sends}]++, ahead % backend.ranks(),
-            one_at_a_time ? receiver : 0};
-  }
-
-  std::map<const DeviceBackend*, std::uint32_t> collectives_;
-  std::map<std::tuple<const DeviceBackend*, Rank, bool>, std::uint32_t> messages_;
-  std::map<Wave, std::vector<const DeviceCall*>> waves_;
-};
-
-// Calls of one device that run side by side, at most kMaxCalls.
-class ConcurrentCalls {
- public:
-  explicit ConcurrentCalls(std::vector<const DeviceCall*> calls)
-      : calls_(std::move(calls)), stream_(stream_of(*calls_.front())) {}
+  EnqueuedCalls(std::vector<const DeviceCall*> calls, bool in_order)
+      : calls_(std::move(calls)),
+        in_order_(in_order),
+        stream_(stream_of(*calls_.front())),
+        sequence_(calls_.front()->backend().rank(), calls_.front()->backend().ranks()) {}
 
   // Fails, before anything is enqueued, if the streams belong to different captures.
   Status check() const {
@@ -68,17 +38,22 @@ class ConcurrentCalls {
 
   Status enqueue() {
     TUTTI_CHECK_OK(begin());
-    const bool timed = of_one_communicator();
+    const bool timed = !in_order_ && of_one_communicator();
     for (const DeviceCall* call : calls_)
       if (timed) TUTTI_CHECK_OK(call->backend().start_timing(call->call, stream()));
     for (const DeviceCall* call : calls_) {
       DeviceBackend& backend = call->backend();
       const DeviceJob job = TUTTI_TRY(is_message(call->call) ? backend.message(call->call, call->options)
                                                              : backend.collective(call->call, call->options));
+      if (in_order_ && !sequence_.admits(call->call, job)) TUTTI_CHECK_OK(launch_sequence());
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
       if (job.residual.compression != CompressionFormat::none)
         TUTTI_CHECK_OK(device().apply_residual(job.residual, stream()));
       if (!job.launches) continue;
+      if (in_order_) {
+        sequence_.add(call->call, job);
+        continue;
+      }
       if (job.by_copy_engines) {
         TUTTI_CHECK_OK(run_by_copy_engines(job));
         continue;
@@ -92,7 +67,7 @@ class ConcurrentCalls {
       process.ranks.insert(&backend);
       process.share = backend.peers().thread_blocks();
     }
-    TUTTI_CHECK_OK(launch_all());
+    TUTTI_CHECK_OK(in_order_ ? launch_sequence() : launch_all());
     for (const DeviceCall* call : calls_)
       if (timed) TUTTI_CHECK_OK(call->backend().end_timing(stream()));
     return end();
@@ -148,6 +123,8 @@ class ConcurrentCalls {
     TUTTI_CHECK_OK(launch({job}));
     return job.last.bytes == 0 ? Status() : device().copy(job.last.to, job.last.from, job.last.bytes, stream());
   }
+
+  Status launch_sequence() { return sequence_.empty() ? Status() : device().launch(sequence_.take(), stream()); }
 
   // Time-sliced calls wait for each other: all are requested before one holds the stream.
   Status launch_all() {
@@ -223,84 +200,11 @@ class ConcurrentCalls {
   }
 
   std::vector<const DeviceCall*> calls_;
+  const bool in_order_;
   DeviceStream stream_;
+  LaunchSequence sequence_;  // If the calls run in order.
   std::map<std::uint64_t, ProcessRanks> process_ranks_;
   std::map<DeviceBackend*, std::vector<DeviceJob>> time_sliced_;
-};
-
-// Groups of calls, per device, that fit one launch: one wave, or several waves of messages. A call by copy engines is a
-// group by itself, which waits in its own stream only. In one stream, such calls of several communicators have the same
-// order on all ranks.
-class Schedule {
- public:
-  explicit Schedule(const Waves& waves) {
-    for (const auto& [wave, calls] : waves.all()) {
-      std::map<Device*, std::vector<const DeviceCall*>> by_device;
-      std::multimap<std::uint64_t, const DeviceCall*> by_copy_engines;  // By communicator.
-      for (const DeviceCall* call : calls) {
-        const DeviceBackend& backend = call->backend();
-        if (backend.by_copy_engines(call->call, call->options))
-          by_copy_engines.emplace(backend.peers().hosts().id(), call);
-        else by_device[&backend.device()].push_back(call);
-      }
-      for (auto& [device, own] : by_device) add({device, std::get<0>(wave), std::get<1>(wave), std::move(own)});
-      for (const auto& [id, call] : by_copy_engines)
-        add({&call->backend().device(), std::get<0>(wave), std::get<1>(wave), {call}});
-    }
-  }
-
-  // Calls of a wave wait for each other, so they need a common launch or separate streams. Fails if a launch is too
-  // large.
-  Status check() const {
-    for (const Group& group : groups_) {
-      if (group.calls.size() <= kMaxCalls) continue;
-      return unsupported("one thread has " + std::to_string(group.calls.size()) +
-                         " calls that must run side by side on one device, more than " + std::to_string(kMaxCalls) +
-                         ": drive fewer ranks by a thread");
-    }
-    return {};
-  }
-
-  struct Group {
-    Device* device;
-    bool messages;
-    std::uint32_t nth;  // Position among its communicator's collectives, or among the messages of its two ranks.
-    std::vector<const DeviceCall*> calls;
-  };
-  const std::vector<Group>& groups() const { return groups_; }
-
- private:
-  // Messages of several waves may share a launch while the communicators' shares of the device suffice.
-  static bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vector<const DeviceCall*>& more) {
-    std::map<const DeviceBackend*, std::uint32_t> shares;
-    std::uint32_t widest = 0;
-    for (const auto* calls : {&some, &more}) {
-      for (const DeviceCall* call : *calls) {
-        shares[&call->backend()] = call->backend().peers().thread_blocks();
-        widest = std::max(widest, call->backend().message_channels(call->call));
-      }
-    }
-    std::uint32_t limits = 0;
-    for (const auto& [backend, share] : shares) limits += share;
-    const std::size_t count = some.size() + more.size();
-    return count <= kMaxCalls && count * widest <= limits;
-  }
-
-  // Messages between the same two ranks share a lane, so they run in sequence.
-  void add(Group group) {
-    std::size_t& latest = latest_[group.device];
-    Group* last = latest == 0 ? nullptr : &groups_[latest - 1];
-    const bool joins = last != nullptr && group.messages && last->messages && last->nth == group.nth;
-    if (joins && fit_one_launch(last->calls, group.calls)) {
-      last->calls.insert(last->calls.end(), group.calls.begin(), group.calls.end());
-      return;
-    }
-    groups_.push_back(std::move(group));
-    latest = groups_.size();
-  }
-
-  std::map<Device*, std::size_t> latest_;  // Index of its last group, plus one; 0: none.
-  std::vector<Group> groups_;
 };
 
 // caller: the calls can be corrected and retried.
@@ -335,10 +239,10 @@ Status prepare(std::span<const DeviceCall> calls) {
 }
 
 Status start(std::span<const DeviceCall> calls) {
-  const Schedule schedule{Waves(calls)};
+  const DeviceCallSchedule schedule(calls);
   Status possible = schedule.check();
-  for (const Schedule::Group& group : schedule.groups()) {
-    if (possible.ok()) possible = ConcurrentCalls(group.calls).check();
+  for (const DeviceCallSchedule::Group& group : schedule.groups()) {
+    if (possible.ok()) possible = EnqueuedCalls(group.calls, group.in_order).check();
   }
   if (!possible.ok()) {
     // With any status code: the calls can be corrected and retried.
@@ -347,8 +251,8 @@ Status start(std::span<const DeviceCall> calls) {
   }
   TUTTI_CHECK_OK(prepare(calls));
   const LaunchLock launching;
-  for (const Schedule::Group& group : schedule.groups()) {
-    Status status = ConcurrentCalls(group.calls).enqueue();
+  for (const DeviceCallSchedule::Group& group : schedule.groups()) {
+    Status status = EnqueuedCalls(group.calls, group.in_order).enqueue();
     if (status.ok()) continue;
     for (const DeviceCall& call : calls) (void)call.communicator->call_off(status);
     return status;

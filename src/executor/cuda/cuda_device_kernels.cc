@@ -70,7 +70,8 @@ Status CudaDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
   const std::uint32_t count = launch.count;
   std::uint32_t channels = 0;
   for (std::uint32_t i = 0; i < count; ++i) channels = std::max(channels, launch.batch.calls[i].channels);
-  if (channels * count > traits_.thread_blocks || launch.thread_block_bytes > traits_.thread_block_bytes) {
+  const std::uint32_t at_a_time = count / launch.batch.in_order;
+  if (channels * at_a_time > traits_.thread_blocks || launch.thread_block_bytes > traits_.thread_block_bytes) {
     return internal_error("a launch of " + std::to_string(count) + " calls with " + std::to_string(channels) +
                           " channels of " + std::to_string(launch.thread_block_bytes) + " bytes on " + traits_.name +
                           ", which has " + std::to_string(traits_.thread_blocks) + " thread blocks of " +
@@ -78,7 +79,7 @@ Status CudaDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
   }
   const OnDevice here(ordinal_);
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3(channels, count);
+  config.gridDim = dim3(channels, at_a_time);
   config.blockDim = dim3(std::bit_ceil(std::clamp(launch.threads, kMinThreads, kThreads)));
   config.dynamicSmemBytes = launch.thread_block_bytes;
   config.stream = as_stream(stream);

@@ -8,8 +8,8 @@ namespace {
 extern __shared__ Pack kernel_memory[];
 
 __global__ void __launch_bounds__(kThreads) run_ll(const __grid_constant__ KernelBatch batch) {
-  const BatchCall& entry = batch.calls[blockIdx.y];
-  run_ll_call(entry, blockIdx.x, CudaThreadBlock(entry.watch), reinterpret_cast<std::byte*>(kernel_memory));
+  run_ll_calls(batch, blockIdx.y, blockIdx.x, reinterpret_cast<std::byte*>(kernel_memory),
+               [](const KernelWatch& watch) { return CudaThreadBlock(watch); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Calls launched together, with a thread block per channel of each call, and the report of a thread block to the host.
+// Calls launched together, and the report of a thread block to the host.
 // Plain data of fixed width: a batch is a kernel argument.
 #pragma once
 
@@ -54,6 +54,9 @@ static_assert(sizeof(BatchCall) == 144);
 // 4 KiB is the maximum argument size on all devices.
 struct KernelBatch {
   BatchCall calls[kMaxCalls];
+  // 1: a thread block runs a channel of one call. Otherwise the number of calls: a thread block runs its channel of all
+  // calls, one after the other, which all are runs_as_ll().
+  std::uint32_t in_order = 1;
 };
 static_assert(sizeof(KernelBatch) <= 4096);
 
@@ -62,12 +65,14 @@ inline bool has_compressed_messages(const KernelBatch& batch) {
   return batch.calls[0].call.task.compression != CompressionFormat::none;
 }
 
-// True if LlCall runs all calls of a batch. It does not run calls in time slices, which are resumed, or in workspaces.
+// True if LlCall runs the call. It does not run calls in time slices, which are resumed, or in workspaces.
+inline bool runs_as_ll(const BatchCall& entry) {
+  const bool to_the_end = entry.watch.progress == nullptr && entry.call.workspace == nullptr;
+  return entry.call.ll != 0 && to_the_end && entry.call.task.reduction != Reduction::pre_mul_sum;
+}
+
 inline bool runs_as_ll(const KernelBatch& batch, std::uint32_t count) {
-  return std::all_of(batch.calls, batch.calls + count, [](const BatchCall& entry) {
-    const bool to_the_end = entry.watch.progress == nullptr && entry.call.workspace == nullptr;
-    return entry.call.ll != 0 && to_the_end && entry.call.task.reduction != Reduction::pre_mul_sum;
-  });
+  return std::all_of(batch.calls, batch.calls + count, [](const BatchCall& entry) { return runs_as_ll(entry); });
 }
 
 }  // namespace tutti

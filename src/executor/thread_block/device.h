@@ -106,7 +106,7 @@ class DeviceTimer {
   virtual Result<std::optional<std::int64_t>> took_ns() = 0;
 };
 
-// The calls of a launch, which run concurrently.
+// The calls of a launch, which run concurrently, or in order if the batch says so.
 struct DeviceLaunch {
   KernelBatch batch = {};
   std::uint32_t count = 0;               // Number of calls in `batch`.

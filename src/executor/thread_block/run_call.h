@@ -1,5 +1,5 @@
-// Body of a launched thread block: runs one channel of one call, and reports failures to the host. Host and device
-// compile this source.
+// Body of a launched thread block: runs one channel of one call, or of several calls, and reports failures to the host.
+// Host and device compile this source.
 #pragma once
 
 #include "src/executor/thread_block/batch.h"
@@ -40,15 +40,24 @@ TUTTI_HOST_DEVICE bool is_late(ThreadBlock& thread_block) {
   return thread_block.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
 }
 
-// Like run_call(), for a batch with runs_as_ll().
-template <typename ThreadBlock>
-TUTTI_HOST_DEVICE void run_ll_call(const BatchCall& entry, std::uint32_t channel, ThreadBlock thread_block,
-                                   std::byte* memory) {
-  if (channel >= entry.channels) return;
-  LlCall<ThreadBlock> run(entry.call, channel, thread_block, memory);
-  const Progress progress = run.run();
-  report_passed(entry, channel, thread_block);
-  if (progress != Progress::done) write_report(entry, run, channel, progress);
+// Like run_call(), for a batch with runs_as_ll(). Begins with call `first`, and runs as many calls as a thread block of
+// the batch does. make_thread_block(watch) returns the thread block for a call.
+template <typename MakeThreadBlock>
+TUTTI_HOST_DEVICE void run_ll_calls(const KernelBatch& batch, std::uint32_t first, std::uint32_t channel,
+                                    std::byte* memory, MakeThreadBlock&& make_thread_block) {
+  TUTTI_ROLLED
+  for (std::uint32_t i = first; i < first + batch.in_order; ++i) {
+    const BatchCall& entry = batch.calls[i];
+    if (channel >= entry.channels) continue;
+    auto thread_block = make_thread_block(entry.watch);
+    if (i > first) thread_block.join();  // Other threads may still use the memory for the call before.
+    LlCall run(entry.call, channel, thread_block, memory);
+    const Progress progress = run.run();
+    report_passed(entry, channel, thread_block);
+    if (progress == Progress::done) continue;
+    write_report(entry, run, channel, progress);
+    return;
+  }
 }
 
 // Called by all threads of the thread block. `memory` is the thread block's own, of ChannelLayout size, unless the call

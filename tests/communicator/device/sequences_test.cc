@@ -1,0 +1,177 @@
+// Groups of collectives of one rank: calls that run in order in a single launch, and calls that need launches of their
+// own.
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+
+#include "tests/communicator/device/islands.h"
+
+namespace tutti::test {
+namespace {
+
+constexpr Rank kRanks = 2;
+
+std::uint32_t launches(DeviceRanks& own) {
+  return dynamic_cast<const HostDevice&>(own.rig().device()).plain_launches();
+}
+
+// All-reduces of one rank with an island of its own. Call k has `counts[k]` elements.
+class Sums {
+ public:
+  Sums(DeviceRanks& own, Rank rank, const std::vector<std::uint64_t>& counts) : own_(own) {
+    for (const std::uint64_t count : counts) {
+      inputs_.push_back(own.take<float>(count, static_cast<float>(rank + 1)));
+      outputs_.push_back(own.take<float>(count, -1));
+      calls_.push_back(
+          own.call(0, call_of(Collective::all_reduce, DataType::float32, count, inputs_.back(), outputs_.back())));
+    }
+  }
+
+  DeviceCall& operator[](std::size_t k) { return calls_[k]; }
+  const float* output(std::size_t k) const { return outputs_[k]; }
+
+  // Enqueues all calls in a group, or in groups of one, and waits. Returns the number of launches, or an error.
+  std::string enqueue_all(bool in_group = true) {
+    const std::uint32_t before = launches(own_);
+    for (std::size_t k = 0; k < (in_group ? 1 : calls_.size()); ++k) {
+      const Status status = enqueue(in_group ? std::span<const DeviceCall>(calls_) : std::span(&calls_[k], 1));
+      if (!status.ok()) return status.message();
+    }
+    own_.synchronize();
+    return std::to_string(launches(own_) - before);
+  }
+
+  // Returns an error unless each element is the sum of the inputs of all ranks.
+  std::string wrong_sum() const {
+    for (std::size_t k = 0; k < calls_.size(); ++k) {
+      for (std::uint64_t i = 0; i < calls_[k].call.count; ++i) {
+        if (outputs_[k][i] != kRanks * (kRanks + 1) / 2.0F)
+          return "element " + std::to_string(i) + " of call " + std::to_string(k) + " is " +
+                 std::to_string(outputs_[k][i]);
+      }
+    }
+    return "";
+  }
+
+ private:
+  DeviceRanks& own_;
+  std::vector<float*> inputs_, outputs_;
+  std::vector<DeviceCall> calls_;
+};
+
+// Runs a group on each rank, and expects this number of launches. `change` alters the calls before.
+void expect_launches(
+    const std::vector<std::uint64_t>& counts, const std::string& expected,
+    const std::function<void(Sums&)>& change = [](Sums&) {}) {
+  Islands islands(std::vector<HostDeviceOptions>(kRanks), 1);
+  islands.expect_right([&](DeviceRanks& own, Rank rank) -> std::string {
+    std::string found;
+    for (int turn = 0; turn < 3; ++turn) {
+      Sums sums(own, rank, counts);
+      change(sums);
+      found += sums.enqueue_all() + " ";
+    }
+    return found == expected + " " + expected + " " + expected + " " ? "right" : found + "launches, not " + expected;
+  });
+}
+
+// Calls of one channel and of several follow each other. The last one is not for LL.
+TEST(LaunchSequences, TakeSmallCallsOfGroup) {
+  Islands islands(std::vector<HostDeviceOptions>(kRanks), 1);
+  islands.expect_right([&](DeviceRanks& own, Rank rank) -> std::string {
+    std::string found;
+    for (int turn = 0; turn < 3; ++turn) {
+      Sums sums(own, rank, {2, 10'000, 1, 5000, 7, 2'000'000});
+      found += sums.enqueue_all() + " ";
+      found += sums.wrong_sum();
+    }
+    return found == "2 2 2 " ? "right" : found + "launches";
+  });
+}
+
+TEST(LaunchSequences, TakeAtMostCallsOfOneBatch) { expect_launches(std::vector<std::uint64_t>(kMaxCalls + 1, 3), "2"); }
+
+// Each rank decides for itself whether calls share a launch.
+TEST(LaunchSequences, MatchSingleCallsOfPeers) {
+  Islands islands(std::vector<HostDeviceOptions>(kRanks), 1);
+  islands.expect_right([&](DeviceRanks& own, Rank rank) -> std::string {
+    std::string found;
+    for (Rank turn = 0; turn < 4; ++turn) {
+      Sums sums(own, rank, {2, 10'000, 1, 5000, 7});
+      found += sums.enqueue_all((turn + rank) % 2 == 0) + " ";
+      found += sums.wrong_sum();
+    }
+    return found == (rank == 0 ? "1 5 1 5 " : "5 1 5 1 ") ? "right" : found + "launches";
+  });
+}
+
+// Thread blocks do not wait for each other between calls of a launch.
+TEST(LaunchSequences, EndBeforeCallThatUsesEarlierOutput) {
+  expect_launches({5000, 1}, "2", [](Sums& sums) { sums[1].call.input = sums[0].call.output; });
+  expect_launches({5000, 1}, "2", [](Sums& sums) { sums[1].call.output = sums[0].call.output + 4 * 4999; });
+  expect_launches({5000, 1}, "2", [](Sums& sums) { sums[1].call.output = const_cast<std::byte*>(sums[0].call.input); });
+  expect_launches({5000, 1}, "1", [](Sums& sums) { sums[1].call.input = sums[0].call.input; });
+}
+
+TEST(LaunchSequences, GiveResultsOfCallsThatFollowEachOther) {
+  Islands islands(std::vector<HostDeviceOptions>(kRanks), 1);
+  islands.expect_right([&](DeviceRanks& own, Rank rank) -> std::string {
+    std::string wrong;
+    for (int turn = 0; turn < 3; ++turn) {
+      Sums sums(own, rank, {10'000, 10'000, 10'000});
+      for (const std::size_t k : {1U, 2U}) sums[k].call.input = sums[k - 1].call.output;
+      (void)sums.enqueue_all();
+      for (const std::size_t k : {0U, 1U, 2U}) {
+        const float expected = 3.0F * static_cast<float>(1U << k);
+        const auto* end = sums.output(k) + 10'000;
+        if (std::find_if(sums.output(k), end, [&](float x) { return x != expected; }) != end)
+          wrong += "call " + std::to_string(k) + " is wrong ";
+      }
+    }
+    return wrong.empty() ? "right" : wrong;
+  });
+}
+
+TEST(LaunchSequences, TakeNoCallsOfOtherStreams) {
+  Islands islands(std::vector<HostDeviceOptions>(kRanks), 1);
+  islands.expect_right([&](DeviceRanks& own, Rank rank) -> std::string {
+    Sums sums(own, rank, {3, 3, 3});
+    DeviceStream other = own.rig().make_stream();
+    sums[1].stream = other;
+    const std::string found = sums.enqueue_all();
+    (void)own.rig().synchronize(other);
+    own.rig().destroy_stream(other);
+    return found == "3" ? "right" : found + " launches";
+  });
+}
+
+// The rank that is absent from the second call is named, although the first one has succeeded in the same launch.
+TEST(LaunchSequences, ReportCallThatTimesOut) {
+  Islands islands(std::vector<HostDeviceOptions>(kRanks), 1);
+  std::mutex mutex;
+  std::condition_variable timed_out;
+  bool over = false;
+  islands.expect_right([&](DeviceRanks& own, Rank rank) -> std::string {
+    Sums sums(own, rank, {3, 3, 3});
+    if (rank == 1) {
+      (void)enqueue({&sums[0], 1});
+      own.synchronize();
+      std::unique_lock lock(mutex);
+      timed_out.wait(lock, [&] { return over; });
+      return sums.output(0)[2] == 3.0F ? "right" : "the first call is wrong";
+    }
+    for (const std::size_t k : {1U, 2U}) sums[k].options.timeout_ms = 300;
+    (void)sums.enqueue_all();
+    const std::string failure = own[0].failure().message();
+    const std::lock_guard lock(mutex);
+    over = true;
+    timed_out.notify_all();
+    if (sums.output(0)[2] != 3.0F) return "the first call is wrong";
+    return failure.find("rank 0 waited") != std::string::npos && failure.find("for rank 1") != std::string::npos
+               ? "right"
+               : failure;
+  });
+}
+
+}  // namespace
+}  // namespace tutti::test
