@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/ptx/nccl_ranks.h"
 
@@ -16,9 +19,15 @@ struct Blocks {
   int min = 0, max = 0;
 };
 
-// Reads the launches of plans in the file of TUTTI_PTX_COUNTS, but the first `skipped` lines of each device.
-Blocks read_blocks(const std::string& path, const std::string& device, std::size_t skipped) {
-  Blocks blocks;
+// A launch, as a line of the file of TUTTI_PTX_COUNTS describes it.
+struct Launch {
+  std::string kernel;
+  int blocks = 0;
+};
+
+// Reads the launches on a device.
+std::vector<Launch> read_launches(const std::string& path, const std::string& device) {
+  std::vector<Launch> launches;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -26,48 +35,66 @@ Blocks read_blocks(const std::string& path, const std::string& device, std::size
     std::getline(words, kernel, '\t');
     std::getline(words, on, '\t');
     std::getline(words, count, '\t');
-    if (on != device || (skipped > 0 && skipped-- > 0) || kernel.find("::run_") == std::string::npos) continue;
-    const int each = std::stoi(count);
-    blocks.min = blocks.max == 0 ? each : std::min(blocks.min, each);
-    blocks.max = std::max(blocks.max, each);
+    if (on == device) launches.push_back({kernel, std::stoi(count)});
+  }
+  return launches;
+}
+
+// Reads the launches of plans on a device, but not the first `skipped` launches.
+Blocks read_blocks(const std::string& path, const std::string& device, std::size_t skipped) {
+  Blocks blocks;
+  const std::vector<Launch> launches = read_launches(path, device);
+  for (std::size_t i = skipped; i < launches.size(); ++i) {
+    const Launch& launch = launches[i];
+    if (launch.kernel.find("::run_") == std::string::npos) continue;
+    blocks.min = blocks.max == 0 ? launch.blocks : std::min(blocks.min, launch.blocks);
+    blocks.max = std::max(blocks.max, launch.blocks);
   }
   return blocks;
 }
 
-std::size_t count_lines(const std::string& path, const std::string& device) {
-  std::size_t count = 0;
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) count += line.find("\t" + device + "\t") != std::string::npos;
-  return count;
-}
-
-// Returns "<fewest> to <most>" thread blocks of the launches of some calls.
-std::string blocks_of_calls(const NcclMember& member, const std::string& path, std::size_t count) {
+// Runs some calls on a buffer of `count` elements of 4 bytes, and returns "<fewest> to <most>" thread blocks of their
+// launches.
+std::string blocks_of(const NcclMember& member, const std::string& path, std::size_t count,
+                      const std::function<std::string(char* memory)>& make_calls) {
   const std::string device = std::to_string(member.rank);
   char* memory = nullptr;
   TUTTI_RETURN_PROBLEM(cudaMalloc(reinterpret_cast<void**>(&memory), 4 * count));
   TUTTI_RETURN_PROBLEM(cudaMemset(memory, 0, 4 * count));
   TUTTI_RETURN_PROBLEM(cudaDeviceSynchronize());
   member.meet.arrive_and_wait();
-  const std::size_t before = count_lines(path, device);
-  const int peer = 1 - member.rank;
-  const ncclComm_t comm = member.comm;
-  const cudaStream_t stream = member.stream;
-  char* const half = memory + 2 * count;
-  TUTTI_RETURN_PROBLEM(ncclAllReduce(memory, memory, count, ncclInt32, ncclSum, comm, stream));
-  TUTTI_RETURN_PROBLEM(ncclBroadcast(memory, memory, count, ncclInt32, 0, comm, stream));
-  TUTTI_RETURN_PROBLEM(ncclGroupStart());
-  TUTTI_RETURN_PROBLEM(ncclSend(memory, count / 2, ncclInt32, peer, comm, stream));
-  TUTTI_RETURN_PROBLEM(ncclRecv(half, count / 2, ncclInt32, peer, comm, stream));
-  TUTTI_RETURN_PROBLEM(ncclGroupEnd());
-  TUTTI_RETURN_PROBLEM(ncclGroupStart());
-  TUTTI_RETURN_PROBLEM(ncclAllReduce(memory, memory, count / 2, ncclInt32, ncclSum, comm, stream));
-  TUTTI_RETURN_PROBLEM(ncclAllReduce(half, half, count / 2, ncclInt32, ncclMax, comm, stream));
-  TUTTI_RETURN_PROBLEM(ncclGroupEnd());
-  TUTTI_RETURN_PROBLEM(cudaStreamSynchronize(stream));
+  const std::size_t before = read_launches(path, device).size();
+  const std::string problem = make_calls(memory);
+  if (!problem.empty()) return problem;
+  TUTTI_RETURN_PROBLEM(cudaStreamSynchronize(member.stream));
   member.meet.arrive_and_wait();
   const Blocks blocks = read_blocks(path, device, before);
   return std::to_string(blocks.min) + " to " + std::to_string(blocks.max);
+}
+
+std::string blocks_of_collectives(const NcclMember& member, const std::string& path, std::size_t count) {
+  return blocks_of(member, path, count, [&](char* memory) -> std::string {
+    char* const half = memory + 2 * count;
+    TUTTI_RETURN_PROBLEM(ncclAllReduce(memory, memory, count, ncclInt32, ncclSum, member.comm, member.stream));
+    TUTTI_RETURN_PROBLEM(ncclBroadcast(memory, memory, count, ncclInt32, 0, member.comm, member.stream));
+    TUTTI_RETURN_PROBLEM(ncclGroupStart());
+    TUTTI_RETURN_PROBLEM(ncclAllReduce(memory, memory, count / 2, ncclInt32, ncclSum, member.comm, member.stream));
+    TUTTI_RETURN_PROBLEM(ncclAllReduce(half, half, count / 2, ncclInt32, ncclMax, member.comm, member.stream));
+    TUTTI_RETURN_PROBLEM(ncclGroupEnd());
+    return "";
+  });
+}
+
+// Two calls in one launch: a send and a receive.
+std::string blocks_of_messages(const NcclMember& member, const std::string& path, std::size_t count) {
+  return blocks_of(member, path, count, [&](char* memory) -> std::string {
+    const int peer = 1 - member.rank;
+    TUTTI_RETURN_PROBLEM(ncclGroupStart());
+    TUTTI_RETURN_PROBLEM(ncclSend(memory, count / 2, ncclInt32, peer, member.comm, member.stream));
+    TUTTI_RETURN_PROBLEM(ncclRecv(memory + 2 * count, count / 2, ncclInt32, peer, member.comm, member.stream));
+    TUTTI_RETURN_PROBLEM(ncclGroupEnd());
+    return "";
+  });
 }
 
 // The same for all launches so far, the last of which are an all-gather and an all-to-all between windows.
@@ -110,7 +137,7 @@ ncclConfig_t config_with(int ncclConfig_t::*member, int value) {
 using CountBlocks = std::string (*)(const NcclMember&, const std::string& path, std::size_t count);
 
 Blocks blocks_with(const ncclConfig_t& config, std::size_t count, Settings settings = {},
-                   CountBlocks count_blocks = blocks_of_calls) {
+                   CountBlocks count_blocks = blocks_of_collectives) {
   const std::string path = testing::TempDir() + "ptx_counts_" + std::to_string(::getpid());
   settings.emplace_back("TUTTI_PTX_COUNTS", path);
   const std::string report =
@@ -127,6 +154,8 @@ TEST(ThreadBlocks, AreAtMostMaxCtas) {
   EXPECT_GT(blocks_with(kDefaults, kLarge).max, 2);
   EXPECT_LE(blocks_with(config_with(&ncclConfig_t::maxCTAs, 2), kLarge).max, 2);
   EXPECT_LE(blocks_with(kDefaults, kLarge, {{"NCCL_MAX_CTAS", "2"}}).max, 2);
+  EXPECT_GT(blocks_with(kDefaults, kLarge, {}, blocks_of_messages).max, 2);
+  EXPECT_EQ(blocks_with(config_with(&ncclConfig_t::maxCTAs, 1), kLarge, {}, blocks_of_messages).max, 2);
 }
 
 TEST(ThreadBlocks, AreAtLeastMinCtas) {
