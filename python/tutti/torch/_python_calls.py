@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from tutti import _options
 from tutti._api import CommOptions, Status, Type, UniqueIdStruct, c
-from tutti._errors import InvalidArgument, InvalidUsage, check
+from tutti._errors import InvalidArgument, InvalidUsage, RemoteError, check
 
 from ._errors import error_of, no_members_error, raised_by, shut_down_error, timeout_error
 from ._options import Options
@@ -88,9 +88,9 @@ def _forget_id(store: Any, rank: int, comm: Any) -> None:
         _delete_id(store)
     token = ctypes.c_uint8()
     address = ctypes.addressof(token)
-    # A rank that has returned may already have failed the communicator by its first call. The first call of this rank
-    # reports that.
-    with contextlib.suppress(InvalidUsage):
+    # A rank that has returned may already have failed the communicator by its first call, or have ended. The first call of
+    # this rank reports that.
+    with contextlib.suppress(InvalidUsage, RemoteError):
         check(c.broadcast(address, address, 1, int(Type.uint8), 0, comm, None), rank)
 
 

@@ -54,9 +54,9 @@ void forget_id(c10d::Store& store, int rank, tutti_comm comm) {
   if (rank == 0) delete_id(store);
   uint8_t token = 0;
   const tutti_status status = tutti_broadcast(&token, &token, 1, tutti_uint8, 0, comm, nullptr);
-  // A rank that has returned may already have failed the communicator by its first call. The first call of this rank
-  // reports that.
-  if (status != tutti_invalid_usage) check(status, rank);
+  // A rank that has returned may already have failed the communicator by its first call, or have ended. The first call
+  // of this rank reports that.
+  if (status != tutti_invalid_usage && status != tutti_remote_error) check(status, rank);
 }
 
 // Returns the prefix of the store's keys of the group with this id: its FNV-1a hash, as on the Python path.
