@@ -64,6 +64,16 @@ Call Rank::call_of(const Case& one) {
   return call;
 }
 
+Call Rank::on_part(const Case& one, Call call, std::uint32_t number) const {
+  const std::size_t blocks = collective_.divides() ? static_cast<std::size_t>(at_.ranks) : 1;
+  const std::size_t part_bytes = blocks * one.count * one.element.size;
+  const std::size_t parts = part_bytes == 0 ? 1 : std::max<std::size_t>(bytes_ / part_bytes, 1);
+  const std::size_t shift = number % parts * part_bytes;
+  call.send = static_cast<const char*>(call.send) + shift;
+  call.recv = static_cast<char*>(call.recv) + shift;
+  return call;
+}
+
 void Rank::done_with(const Case& one, const Call& call) {
   if (one.operation.is_mulsum) require(tutti_reduction_destroy(call.reduction, comm_), "destroying the reduction");
 }

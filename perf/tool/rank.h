@@ -39,6 +39,9 @@ class Rank {
 
   // Returns this rank's call of a case, valid until done_with().
   Call call_of(const Case& one);
+  // Returns the same call on part `number` of the buffers, modulo their number of parts, so that the calls of a group
+  // use separate memory where it suffices, as in nccl-tests.
+  Call on_part(const Case& one, Call call, std::uint32_t number) const;
   void done_with(const Case& one, const Call& call);
   void run(const Call& call);
   // Waits for the calls in the rank's stream. Ends the program if one failed.

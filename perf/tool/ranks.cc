@@ -69,6 +69,15 @@ void allocate(Ranks& ranks, const Options& options, std::size_t bytes) {
   for (std::thread& one : showing) one.join();
 }
 
+std::vector<Call> group_of(const Ranks& ranks, const Case& one, std::uint32_t each) {
+  std::vector<Call> calls;
+  for (const auto& rank : ranks) calls.push_back(rank->call_of(one));
+  for (std::uint32_t n = 1; n < each; ++n) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) calls.push_back(ranks[i]->on_part(one, calls[i], n));
+  }
+  return calls;
+}
+
 void end_ranks(Ranks& ranks, tutti_comm threads) {
   for (const auto& rank : ranks) rank->deregister_windows();
   int here = 1;  // Memory must not be freed before the ranks of other threads have released it.

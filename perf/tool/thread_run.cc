@@ -163,8 +163,7 @@ class ThreadRun {
 
   Timing measure(const Case& one, std::uint64_t bytes) {
     if (report_ != nullptr) report_->progress(bytes, one.in_place ? "timing, in place" : "timing, out of place");
-    calls_.clear();
-    for (const auto& rank : ranks_) calls_.push_back(rank->call_of(one));
+    calls_ = group_of(ranks_, one, options_.aggregated);
     Timing timing;
     timing.measured = true;
     timing.calls = calls_per_iteration();
@@ -234,7 +233,7 @@ class ThreadRun {
     if (times == 1 && ranks_.size() == 1) return ranks_.front()->run(calls_.front());
     require(tutti_group_start(), "tutti_group_start");
     for (std::uint32_t n = 0; n < times; ++n) {
-      for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->run(calls_[i]);
+      for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i]->run(calls_[n * ranks_.size() + i]);
     }
     require(tutti_group_end(), collective_.name);
   }
@@ -387,7 +386,7 @@ class ThreadRun {
   std::vector<Choice> ran_;  // By timed iteration, if there is more than one candidate.
   std::uint32_t salt_ = 0;
   Ranks ranks_;
-  std::vector<Call> calls_;         // Calls of the current case, by rank.
+  std::vector<Call> calls_;         // Of the current case, see group_of().
   std::unique_ptr<Report> report_;  // Report in the thread of rank 0.
 };
 
