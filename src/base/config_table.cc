@@ -161,8 +161,7 @@ constexpr std::array kEntries = {
     ConfigEntry{
         {"TUTTI_IB_QPS_PER_CONNECTION", "NCCL_IB_QPS_PER_CONNECTION", "2", "transports",
          "RDMA queue pairs per pair of ranks and port, 1 to 128; more than 4 count as 4. Messages take turns on them, "
-         "so "
-         "that networks with several paths use more than one"},
+         "so that networks with several paths use more than one"},
         "a whole number, 1 to 128",
         [](Config& config, const std::string& text) { return parse_within(text, 1U, 128U, config.ib_queue_pairs); }},
     ConfigEntry{

@@ -32,7 +32,7 @@ struct VerbsAddress {
   std::uint32_t version = kVerbsVersion;
   std::uint16_t port_count = 0;
   std::uint16_t pairs_per_port = 1;
-  std::array<QueuePairAddress, kMaxPorts * kMaxQueuePairs> queue_pairs;  // All first ones in the order of ports, ...
+  std::array<QueuePairAddress, kMaxPorts * kMaxQueuePairs> queue_pairs;  // [pair * port_count + port]
 };
 static_assert(sizeof(VerbsAddress) <= kMaxCarrierBytes);
 

@@ -19,6 +19,7 @@ constexpr std::uint32_t kCut = 4096;               // Granularity of the split.
 
 Result<std::unique_ptr<Carrier>> VerbsCarrier::create(const std::vector<VerbsPort>& ports,
                                                       const VerbsOptions& options) {
+  TUTTI_ASSERT(!ports.empty());
   std::unique_ptr<VerbsCarrier> carrier(new VerbsCarrier(options, ports.size()));
   const std::size_t pairs = std::clamp<std::size_t>(options.queue_pairs, 1, kMaxQueuePairs);
   for (std::size_t i = 0; i < pairs * ports.size(); ++i) {
@@ -34,7 +35,7 @@ std::string VerbsCarrier::describe() const {
   std::string text = "verbs";
   for (std::size_t port = 0; port < std::min(ports_, connections_.size()); ++port)
     text += ", " + connections_[port]->describe();
-  return pairs() > 1 ? text + ", " + std::to_string(pairs()) + " queue pairs each" : text;
+  return pairs() > 1 ? text + ", " + std::to_string(pairs()) + " queue pairs per port" : text;
 }
 
 std::vector<std::byte> VerbsCarrier::address() const {
