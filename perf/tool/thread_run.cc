@@ -386,7 +386,7 @@ class ThreadRun {
   std::vector<Choice> ran_;  // By timed iteration, if there is more than one candidate.
   std::uint32_t salt_ = 0;
   Ranks ranks_;
-  std::vector<Call> calls_;         // Of the current case, see group_of().
+  std::vector<Call> calls_;         // Calls of the current case, see group_of().
   std::unique_ptr<Report> report_;  // Report in the thread of rank 0.
 };
 

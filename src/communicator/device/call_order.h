@@ -34,7 +34,8 @@ class DeviceCallOrder {
   // Returns true if all calls outside of captures are done.
   Result<bool> is_idle() const;
 
-  // These describe the calls since the last begin(). They share one number, because none is done when another begins.
+  // These describe the calls since the last begin(). They share one number, and are done when a call with a later
+  // number has begun.
   std::uint64_t number() const { return number_; }
   bool is_captured() const { return capture_ != 0; }
   DeviceStream stream() const { return stream_; }

@@ -56,7 +56,8 @@ bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vecto
   return count <= kMaxCalls && count * widest <= limits;
 }
 
-// True if the only call of `next` may follow those of `last` before a later call begins. The autotuner times calls.
+// True if `next` is one collective of the same rank and stream as `last`, so that they may run in order. The autotuner
+// times single launches.
 bool follows(const DeviceCallSchedule::Group& last, const DeviceCallSchedule::Group& next) {
   const DeviceCall &before = *last.calls.back(), &call = *next.calls.front();
   const DeviceBackend& backend = call.backend();

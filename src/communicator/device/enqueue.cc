@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,10 +21,7 @@ namespace {
 class EnqueuedCalls {
  public:
   EnqueuedCalls(std::vector<const DeviceCall*> calls, bool in_order)
-      : calls_(std::move(calls)),
-        in_order_(in_order),
-        stream_(stream_of(*calls_.front())),
-        sequence_(calls_.front()->backend().rank(), calls_.front()->backend().ranks()) {}
+      : calls_(std::move(calls)), in_order_(in_order), stream_(stream_of(*calls_.front())) {}
 
   // Fails, before anything is enqueued, if the streams belong to different captures.
   Status check() const {
@@ -38,6 +36,7 @@ class EnqueuedCalls {
 
   Status enqueue() {
     TUTTI_CHECK_OK(begin());
+    if (in_order_) sequence_.emplace(calls_.front()->backend().rank(), calls_.front()->backend().ranks());
     const bool timed = !in_order_ && of_one_communicator();
     for (const DeviceCall* call : calls_)
       if (timed) TUTTI_CHECK_OK(call->backend().start_timing(call->call, stream()));
@@ -45,13 +44,13 @@ class EnqueuedCalls {
       DeviceBackend& backend = call->backend();
       const DeviceJob job = TUTTI_TRY(is_message(call->call) ? backend.message(call->call, call->options)
                                                              : backend.collective(call->call, call->options));
-      if (in_order_ && !sequence_.admits(call->call, job)) TUTTI_CHECK_OK(launch_sequence());
+      if (in_order_ && !sequence_->admits(call->call, job)) TUTTI_CHECK_OK(launch_sequence());
       if (job.copy_to != nullptr) TUTTI_CHECK_OK(device().copy(job.copy_to, job.copy_from, job.copy_bytes, stream()));
       if (job.residual.compression != CompressionFormat::none)
         TUTTI_CHECK_OK(device().apply_residual(job.residual, stream()));
       if (!job.launches) continue;
       if (in_order_) {
-        sequence_.add(call->call, job);
+        sequence_->add(call->call, job);
         continue;
       }
       if (job.by_copy_engines) {
@@ -124,7 +123,7 @@ class EnqueuedCalls {
     return job.last.bytes == 0 ? Status() : device().copy(job.last.to, job.last.from, job.last.bytes, stream());
   }
 
-  Status launch_sequence() { return sequence_.empty() ? Status() : device().launch(sequence_.take(), stream()); }
+  Status launch_sequence() { return sequence_->empty() ? Status() : device().launch(sequence_->take(), stream()); }
 
   // Time-sliced calls wait for each other: all are requested before one holds the stream.
   Status launch_all() {
@@ -202,7 +201,7 @@ class EnqueuedCalls {
   std::vector<const DeviceCall*> calls_;
   const bool in_order_;
   DeviceStream stream_;
-  LaunchSequence sequence_;  // If the calls run in order.
+  std::optional<LaunchSequence> sequence_;  // While calls in order are enqueued.
   std::map<std::uint64_t, ProcessRanks> process_ranks_;
   std::map<DeviceBackend*, std::vector<DeviceJob>> time_sliced_;
 };

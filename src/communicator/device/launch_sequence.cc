@@ -30,7 +30,7 @@ std::vector<LaunchSequence::Buffer> LaunchSequence::buffers_of(const Call& call)
 
 bool LaunchSequence::admits(const Call& call, const DeviceJob& job) const {
   if (empty()) return true;
-  if (launch_.count == kMaxCalls || !only_ll_ || !uses_ll_only(job)) return false;
+  if (!only_ll_ || !uses_ll_only(job)) return false;
   const std::vector<Buffer> added = buffers_of(call);
   return std::none_of(buffers_.begin(), buffers_.end(), [&](const Buffer& earlier) {
     return std::any_of(added.begin(), added.end(), [&](const Buffer& later) { return conflict(earlier, later); });

@@ -1,4 +1,4 @@
-// Collectives of one rank that run in order in a single launch.
+// Collectives of one rank that run in order in a single launch, at most kMaxCalls.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,9 @@
 
 namespace tutti {
 
-// Each thread block runs its channel of all calls. It does not wait for other thread blocks between two calls, so the
-// calls must not share memory. Peers may launch the same calls one by one, since the order on each channel is the same.
+// Each thread block runs its channel of all calls. It does not wait for other thread blocks between two calls, so no
+// call may access what another one writes. Peers may launch the same calls one by one, since the order on each channel
+// is the same.
 class LaunchSequence {
  public:
   LaunchSequence(Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {}

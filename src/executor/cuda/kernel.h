@@ -9,10 +9,10 @@ namespace tutti {
 // Maximum threads per thread block, and minimum where few have work: a warp for each scheduler of an SM.
 inline constexpr std::uint32_t kThreads = 512, kMinThreads = 128;
 
-// Returns the symbol to launch. Grid: (channels, calls, or 1 if calls run in order). Thread blocks have up to kThreads threads, a power of two.
+// Returns the symbol to launch. Grid: (channels, calls). Thread blocks have up to kThreads threads, a power of two.
 // Dynamic shared memory: that of the widest call's channel, 0 for calls with a workspace.
 const void* plan_kernel();
-// Like plan_kernel(), for a batch with runs_as_ll().
+// Like plan_kernel(), for a batch with runs_as_ll(). If its calls run in order, the grid is (channels, 1).
 const void* ll_kernel();
 // Like plan_kernel(), for a batch with has_compressed_messages() (compression). Thread blocks have kThreads threads.
 const void* compressed_kernel();

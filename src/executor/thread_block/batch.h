@@ -26,7 +26,7 @@ static_assert(sizeof(KernelReport) == 32);
 
 struct KernelProgress {
   KernelReport report;
-  // Number of the last call whose first channel has ended. Earlier calls in its stream are done.
+  // Number of the last call whose first channel has ended. Calls with earlier numbers are done.
   std::uint64_t passed = 0;
   std::uint32_t ended = 0;  // Number of the last completed call, where the stream writes it.
   std::uint32_t reserved = 0;
@@ -55,7 +55,7 @@ static_assert(sizeof(BatchCall) == 144);
 struct KernelBatch {
   BatchCall calls[kMaxCalls];
   // 1: a thread block runs a channel of one call. Otherwise the number of calls: a thread block runs its channel of all
-  // calls, one after the other, which all are runs_as_ll().
+  // calls, one after the other. Each call is then runs_as_ll().
   std::uint32_t in_order = 1;
 };
 static_assert(sizeof(KernelBatch) <= 4096);

@@ -187,7 +187,8 @@ class Device {
   // failed. The object may be released in any thread, and its destructor must not call the device.
   virtual Status keep_for_graph(DeviceStream stream, std::shared_ptr<void> kept) = 0;
 
-  // The number of thread blocks is that of the calls times the channels of the widest call. Either all calls or none
+  // The number of thread blocks is that of the calls times the channels of the widest call; if the calls run in order,
+  // it is that of the channels. Either all calls or none
   // use compression. Fails if the device has no room for all thread blocks at the same time; work in other streams must
   // leave room for them.
   virtual Status launch(const DeviceLaunch& launch, DeviceStream stream) = 0;

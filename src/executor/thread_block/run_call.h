@@ -40,8 +40,8 @@ TUTTI_HOST_DEVICE bool is_late(ThreadBlock& thread_block) {
   return thread_block.agree(too_late ? Progress::waiting : Progress::done) != Progress::done;
 }
 
-// Like run_call(), for a batch with runs_as_ll(). Begins with call `first`, and runs as many calls as a thread block of
-// the batch does. make_thread_block(watch) returns the thread block for a call.
+// Like run_call(), for a batch with runs_as_ll(). Runs call `first`, or all calls of a batch in order; `first` is then
+// 0. make_thread_block(watch) returns the thread block for a call.
 template <typename MakeThreadBlock>
 TUTTI_HOST_DEVICE void run_ll_calls(const KernelBatch& batch, std::uint32_t first, std::uint32_t channel,
                                     std::byte* memory, MakeThreadBlock&& make_thread_block) {
