@@ -155,7 +155,7 @@ def parse_options():
     names = ", ".join(test[0] for test in TESTS)
     parser.add_argument("--build", default=os.path.join(ROOT, "build-ptx"), help="build folder: build-ptx")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count(), help="tests at a time: number of CPUs")
-    parser.add_argument("--seeds", type=int, default=3, help="seeds of each test: 3")
+    parser.add_argument("--seeds", type=int, default=6, help="seeds of each test: 6")
     parser.add_argument("--limit", type=int, default=120, help="time limit of a test in seconds: 120")
     parser.add_argument("--tests", default="*", help="pattern of tests: *; tests: " + names)
     parser.add_argument("--mutants", default="run_plan#*,run_ll#*", help="patterns of mutants: run_plan#*,run_ll#*")
