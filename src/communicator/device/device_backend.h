@@ -71,7 +71,7 @@ class DeviceBackend final : public Backend {
   const DeviceWindows& windows() const { return windows_; }
   std::size_t device_bytes() const { return own_memory().bytes(); }  // Device memory allocated so far. Thread-safe.
 
-  // ---- For enqueue.cc, which uses these functions in call order. ----
+  // ---- For enqueue.cc, which uses these functions in call order, and call_schedule.cc. ----
   bool has_failed() const { return monitor_.has_failed(); }  // Without asking peers; failure() returns the reason.
   // Does everything for a call that can fail or allocate memory, before peers see any call of its group. `roundings`
   // counts the communicator's calls in the group so far that need a rounding buffer.
@@ -90,6 +90,7 @@ class DeviceBackend final : public Backend {
   // Starts calls in `stream`. They run after the work in `callers`; the caller also holds `stream` for latest().
   Status begin(DeviceStream callers, DeviceStream stream);
   const DeviceCallOrder& order() const { return order_; }
+  // True if the autotuner tries candidates and times calls.
   bool is_tuned() const { return preparer_.autotuning() != nullptr; }
   // Enclose the work of a call in its stream, provided the stream has no other work meanwhile. A call under test by the
   // autotuner is timed.
