@@ -88,8 +88,9 @@ class Communicator(Messages):
         wait                  waits for peers: "auto" (spin or yield briefly, then sleep; default), "spin" or "sleep"
 
     One thread at a time uses a communicator; any thread may call abort(), async_error(), isend(), irecv() and iprobe(). All
-    ranks make the same calls in the same order. `with Communicator() as comm:` closes it at the end, or leaves it after an
-    exception.
+    ranks make the same calls in the same order. `with Communicator() as comm:` closes it at the end. After an exception it
+    aborts the communicator, so that peers fail at once with tutti.Aborted, and leaves it; after sys.exit() or sys.exit(0) it
+    only leaves.
     """
 
     def __init__(self, **options: Unpack[Options]) -> None:
@@ -286,6 +287,9 @@ class Communicator(Messages):
         if kind is None:
             self.close()
             return
+        successful_exit = isinstance(value, SystemExit) and value.code in (None, 0)
+        if self._owner is None and not successful_exit:
+            c.comm_abort(self._handle)
         try:
             self.leave()  # Peers may be in another call, so that close() would wait for them.
         except Error:

@@ -93,6 +93,32 @@ class Errors(unittest.TestCase):
         self.assertEqual(fields(first), ("Aborted", "aborted", "all_reduce", 0, 1))
         self.assertEqual(fields(second), ("Aborted", "aborted", "all_reduce", 1, None))
 
+    def test_exception_in_with_aborts_and_survivors_shrink(self):
+        for failure in (KeyError("defect"), SystemExit(3)):
+            def call(comm):
+                if comm.rank == 1:
+                    with self.assertRaises(type(failure)), comm:
+                        raise failure
+                    return
+                with self.assertRaises(tutti.Aborted) as caught:
+                    comm.barrier()
+                with comm.shrink([caught.exception.peer]) as survivors:
+                    survivors.barrier()
+                    return fields(caught.exception)[2:], survivors.ranks
+            self.assertEqual(ranks.each(call, 3), [(("all_reduce", 0, 1), 2), None, (("all_reduce", 2, 1), 2)])
+
+    def test_successful_exit_and_exceptions_in_with_over_a_view_do_not_abort(self):
+        for code in (None, 0):
+            def call(comm):
+                with self.assertRaises(KeyError), comm.with_options(compression="raw"):
+                    raise KeyError
+                comm.barrier()
+                if comm.rank == 0:
+                    comm.barrier()
+                with self.assertRaises(SystemExit), comm:
+                    raise SystemExit(code)
+            self.assertEqual(fields(ranks.threads(call, 2)[0]), ("InvalidUsage", "invalid_usage", "all_reduce", 0, 1))
+
     def test_arguments_that_c_refuses_name_no_peer(self):
         with tutti.Communicator() as comm:
             with self.assertRaises(tutti.InvalidArgument) as caught:
