@@ -23,6 +23,7 @@ CommunicatorOptions environment_options() {
                                   from.compression_seed};
   options.channels = from.channels;
   options.tuner_plugin = from.tuner_plugin;
+  options.deterministic = from.deterministic;
   options.tune = from.deterministic ? Tune::off : from.tune;
   options.wait = from.wait;
   options.probes = from.probe && !from.deterministic;

@@ -336,5 +336,21 @@ TEST(MultiProcess, ForgetsRejectedCall_AfterNextCall) {
   }
 }
 
+TEST(MultiProcess, NamesVariable_WhenOneRankIsDeterministic) {
+  const Pipe pipe;
+  const auto statuses = run_processes(2, [&](int rank) {
+    ::setenv("TUTTI_DETERMINISTIC", rank == 0 ? "1" : "0", 1);
+    const tutti_comm comm = create(rank, 2, pipe);
+    float value = 1;
+    const tutti_status status = tutti_all_reduce(&value, &value, 1, tutti_float32, tutti_sum, comm, nullptr);
+    const std::string reported = last_error();
+    const bool named = reported.find("TUTTI_DETERMINISTIC") != std::string::npos;
+    if (status != tutti_invalid_usage || !named) ::fprintf(stderr, "%d: %s\n", status, reported.c_str());
+    (void)tutti_comm_destroy(comm);
+    return status == tutti_invalid_usage && named ? 0 : 1;
+  });
+  for (const int status : statuses) EXPECT_EQ(status, 0);
+}
+
 }  // namespace
 }  // namespace tutti::test

@@ -112,6 +112,7 @@ void CommunicatorOptions::update_agreement_hash() {
   agreement_hash = 0;
   std::string autotunes = std::to_string(static_cast<int>(tune)) + (tune_file.empty() ? "" : "f");
   if (tune != Tune::off && has_plugin()) autotunes += "p";
+  if (deterministic) autotunes += "d";
   // Independent of the locale.
   const std::string bound = std::to_string(std::bit_cast<std::uint64_t>(max_relative_error));
   const std::string format_or_bound = max_relative_error > 0 ? bound : compression == "raw" ? "" : compression;

@@ -84,8 +84,8 @@ std::string difference(const RanksCall& ours, const RanksCall& theirs) {
          " have different settings; these must match on all ranks: the bound on errors (options.max_relative_error, "
          "TUTTI_MAX_RELATIVE_ERROR or TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR), the bounds on channels "
          "(options.tuning->min_channels and max_channels, or minCTAs, maxCTAs and CTAPolicy), the tuner plugin "
-         "(TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN), and whether NCCL_ALGO and NCCL_PROTO or Tutti's own settings "
-         "request the algorithm and protocol";
+         "(TUTTI_TUNER_PLUGIN or NCCL_TUNER_PLUGIN), TUTTI_DETERMINISTIC, and whether NCCL_ALGO and NCCL_PROTO or "
+         "Tutti's own settings request the algorithm and protocol";
 }
 
 // Returns the start of a message: "ranks disagree on collective 2 of gradients".
