@@ -44,8 +44,8 @@ extern "C" {
 /* Blocking
  *   Null stream: a call returns when this rank's part is done: its input may be overwritten and its output read.
  *   Other streams: a call returns immediately.
- *   Limits: every wait for a peer ends at the communicator's timeout (unless that is -1), by an abort, or when a peer
- *     dies. Synchronization ends when the calls that it waits for end. */
+ *   Limits: every wait for a peer ends at the communicator's timeout (unless it is -1; tutti_request_wait: at its own),
+ *     by an abort, or when a peer dies. Synchronization ends when the calls that it waits for end. */
 
 /* ---- Status ------------------------------------------------------------------------------------------------------ */
 
