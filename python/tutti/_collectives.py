@@ -166,6 +166,8 @@ class Collectives(NotCopyable):
         """
         name = "all_to_all_v"
         send, total, code, owner = self._input(name, array)
+        self._check_not_negative("send_counts", send_counts)
+        self._check_not_negative("recv_counts", recv_counts)
         send_blocks = self._blocks("send", send_counts, send_displacements, total)
         if out is None:
             out = kind_of(array).new(array, (sum(recv_counts),))
@@ -286,12 +288,18 @@ class Collectives(NotCopyable):
         if len(counts) != self.ranks or len(displacements) != self.ranks:
             raise self._refusal("all_to_all_v", f"{side}_counts and {side}_displacements have {len(counts)} and "
                                 f"{len(displacements)} elements; they must have {self.ranks}, one for each rank")
+        self._check_not_negative(side + "_displacements", displacements)
         for count, displacement in zip(counts, displacements):
-            if count < 0 or displacement < 0 or displacement + count > total:
+            if displacement + count > total:
                 raise self._refusal("all_to_all_v", f"a {side} block of {count} elements at {displacement} exceeds the array "
                                     f"of {total} elements")
         array = ctypes.c_size_t * self.ranks
         return array(*counts), array(*displacements)
+
+    def _check_not_negative(self, name: str, numbers: Sequence[int]) -> None:
+        for i, number in enumerate(numbers):
+            if number < 0:
+                raise self._refusal("all_to_all_v", f"{name}[{i}] is {number}; it must be 0 or more")
 
     def _int(self, operation: str, name: str, value: Any) -> int:
         try:

@@ -128,6 +128,14 @@ def check_unequal():
         for peer, place in enumerate(places):
             same(out[place:place + rank + 1], expected[peer], "all_to_all_v with displacements")
             assert out[place - 1] == -1
+        good, bad = [0] * n, [0] * (n - 1) + [-1]
+        for name, lists in (("send_counts", (bad, good, good)), ("recv_counts", (good, bad, good)),
+                            ("send_displacements", (good, good, bad))):
+            try:
+                comm.all_to_all_v(mine, lists[0], lists[1], send_displacements=lists[2])
+                raise AssertionError(name)
+            except tutti.InvalidArgument as error:
+                assert error.message == f"{name}[{n - 1}] is -1; it must be 0 or more", error
 
 
 def check_in_place():
