@@ -18,9 +18,9 @@ def zeros(shape: int | tuple[int, ...], dtype: Any = "float32") -> Any:
 
     Collectives are faster with it, if all ranks use such arrays. Slices are as fast. Each array has a file descriptor until it
     and its slices are freed, so allocate few large ones.
-    shape: a number of elements, or a tuple. dtype: a tutti.Type, a name such as "float32", or a NumPy dtype.
+    shape: a number of elements, or a tuple. dtype: a tutti.Type, a name such as "float32", or what numpy.dtype() accepts.
     """
-    code = _types.type_of(dtype)
+    code = _type_of(dtype)
     element = numpy_dtype(code)
     count = 1
     for size in (shape,) if isinstance(shape, int) else shape:
@@ -36,3 +36,17 @@ def zeros(shape: int | tuple[int, ...], dtype: Any = "float32") -> Any:
     # Arrays refer to `memory`. At the end of the program the system frees it, since calls in streams may still use it.
     weakref.finalize(memory, c.mem_free, address.value).atexit = False
     return sys.modules["numpy"].frombuffer(memory, element, count).reshape(shape)
+
+
+def _type_of(dtype: Any) -> int:
+    try:
+        return _types.type_of(dtype)
+    except InvalidArgument:
+        try:
+            import numpy
+            code = None if dtype is None else _types.of_numpy(numpy.dtype(dtype))
+        except (ImportError, TypeError, ValueError):
+            code = None
+        if code is None:
+            raise
+        return code

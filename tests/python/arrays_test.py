@@ -188,6 +188,13 @@ class Arrays(unittest.TestCase):
             with self.assertRaisesRegex(tutti.InvalidArgument, "exceed the address space"):
                 tutti.zeros(shape)
 
+    def test_zeros_accept_dtypes_of_numpy(self):
+        for dtype in ("f4", "<i2", float, int, complex, "?"):
+            self.assertEqual(tutti.zeros(2, dtype).dtype, numpy.dtype(dtype))
+        for dtype in (">f4", "U3", "float31", None, [("x", int)]):
+            with self.assertRaisesRegex(tutti.InvalidArgument, "^type .* is unknown; types are int8"):
+                tutti.zeros(2, dtype)
+
     def test_numpy_is_optional(self):
         program = """
 import array, sys
