@@ -17,7 +17,8 @@ _CALL = re.compile(r"(?:stream: )?([a-z_]+)\(")
 # without "options.".
 _C_NAME = re.compile(r"(?<![\w/.-])(?:options\.(?:tuning->)?(?=[a-z])|(?:tutti|TUTTI)_\w+)")
 _PYTHON_NAMES = {"TUTTI_ANY_RANK": "None", "TUTTI_COLOR_NONE": "None", "tutti_group_start": "tutti.group()",
-                 "tutti_group_end": "tutti.group()", "tutti_mem_alloc": "tutti.zeros()"}
+                 "tutti_group_end": "tutti.group()", "tutti_mem_alloc": "tutti.zeros()",
+                 "tutti_get_unique_id": "tutti.UniqueId()"}
 
 
 class Error(RuntimeError):

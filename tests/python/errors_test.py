@@ -141,6 +141,7 @@ class Errors(unittest.TestCase):
                 "rank 1: reduce #2: open /tmp/tutti_reduce, tutti_bad: see TUTTI_TUNE; use a group (tutti.group())",
                 "open /etc/tutti/options.tune, my.options.tune, x-options.tune: options.tuning->algorithm, options.name":
                 "open /etc/tutti/options.tune, my.options.tune, x-options.tune: algorithm, name",
+                "call tutti_get_unique_id": "call tutti.UniqueId()",
                 "this handle comes from tutti_comm_with_options": "this handle comes from with_options"}.items():
             self.assertEqual(str(_errors.error_of(tutti.Status.invalid_usage, text)), expected)
 
