@@ -1,7 +1,6 @@
 #include "src/base/socket.h"
 
 #include <pthread.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -47,20 +46,6 @@ Socket enter(int descriptor) {
 
 bool means_shortage(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
-// Adds the limit that was reached, if there is one, to the error.
-Status no_socket(const std::string& action) {
-  const int error = errno;
-  Status status = system_error(action);
-  rlimit files = {};
-  if (error == ENFILE)
-    return {Code::system, status.message() + ": no process of this host may open more (fs.file-max)", error};
-  if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return status;
-  return {Code::system,
-          status.message() + ": the limit of this process is " + std::to_string(files.rlim_cur) +
-              ", raise it with ulimit -n",
-          error};
-}
-
 }  // namespace
 
 void release_socket(int descriptor) {
@@ -75,7 +60,7 @@ void release_socket(int descriptor) {
 Result<Socket> open_socket(int family, int type) {
   const std::lock_guard lock(registry.mutex);
   const int descriptor = ::socket(family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (descriptor < 0) return no_socket("open a socket");
+  if (descriptor < 0) return system_error("open a socket");
   return enter(descriptor);
 }
 
@@ -83,7 +68,7 @@ Result<std::pair<Socket, Socket>> open_socket_pair(int type) {
   const std::lock_guard lock(registry.mutex);
   int pair[2];
   if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
-    return no_socket("open a pair of sockets");
+    return system_error("open a pair of sockets");
   }
   return std::pair(enter(pair[0]), enter(pair[1]));
 }
@@ -98,7 +83,7 @@ Result<std::optional<Socket>> accept_socket(const Socket& listener) {
   const std::lock_guard lock(registry.mutex);
   const int descriptor = ::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (descriptor >= 0) return std::optional(enter(descriptor));
-  if (means_shortage(errno)) return no_socket("accept a connection");
+  if (means_shortage(errno)) return system_error("accept a connection");
   return std::optional<Socket>();
 }
 

@@ -1,5 +1,7 @@
 #include "src/base/status.h"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -7,6 +9,17 @@
 #include <new>
 
 namespace tutti {
+namespace {
+
+// Returns the limit of open files that caused an error, and how to raise it; "" for other errors.
+std::string exceeded_limit(int error) {
+  if (error == ENFILE) return ": no process of this host may open more (fs.file-max)";
+  rlimit files = {};
+  if (error != EMFILE || ::getrlimit(RLIMIT_NOFILE, &files) != 0) return "";
+  return ": the limit of this process is " + std::to_string(files.rlim_cur) + ", raise it with ulimit -n";
+}
+
+}  // namespace
 
 const char* name(Code code) {
   switch (code) {
@@ -71,7 +84,7 @@ Status system_error(std::string_view action) {
   const int error = errno;  // Saved before other calls change it.
   char text[128] = {};
   const char* reason = ::strerror_r(error, text, sizeof text);  // The GNU version returns the text.
-  return {Code::system, std::string(action) + ": " + reason, error};
+  return {Code::system, std::string(action) + ": " + reason + exceeded_limit(error), error};
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {

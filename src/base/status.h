@@ -61,7 +61,7 @@ class [[nodiscard]] Status {
 Status out_of_memory() noexcept;
 Status invalid_argument(std::string message);
 Status invalid_usage(std::string message);
-Status system_error(std::string_view action);  // Adds errno and its text: "open /x: No such file or directory".
+Status system_error(std::string_view action);  // Adds the text of errno, and an exceeded limit of open files.
 Status remote_error(std::string message);
 Status timeout_error(std::string message);
 Status aborted_error(std::string message);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <new>
 #include <stdexcept>
 
@@ -25,6 +26,16 @@ TEST(Status, KeepsCodeAndText_WhenMemoryIsExhausted) {
   EXPECT_EQ(status.message(), "out of memory");
   EXPECT_EQ(std::move(status).during("joining").message(), "out of memory; while joining");
   EXPECT_EQ(out_of_memory().message(), "out of memory");  // The shared text was not changed.
+}
+
+TEST(SystemError, NamesLimit_WhenNoMoreFilesCanBeOpened) {
+  errno = EMFILE;
+  const Status status = system_error("open an eventfd");
+  EXPECT_EQ(status.os_error(), EMFILE);
+  EXPECT_EQ(status.message().find("open an eventfd: Too many open files: the limit of this process is "), 0U);
+  EXPECT_TRUE(status.message().ends_with(", raise it with ulimit -n")) << status.message();
+  errno = ENOENT;
+  EXPECT_EQ(system_error("open x").message(), "open x: No such file or directory");
 }
 
 TEST(Caught, TurnsExceptionsIntoErrors) {
