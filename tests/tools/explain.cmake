@@ -203,6 +203,7 @@ tutti_explain_rejects(hosts_without_topology "--hosts needs --topology" --hosts 
 tutti_explain_rejects(hosts_as_groups "--groups places ranks on hosts" --hosts 2x2)
 tutti_explain_rejects(gpus_without_topology "--gpu needs --topology" --ranks 2 --gpu GB200)
 tutti_explain_rejects(gpus_of_known_model "--gpu: the GPUs of dgx-h100 are H100.*do not name the model" --topology dgx-h100 --gpu GB200)
+tutti_explain_rejects(link_without_bandwidth "--link 0: must be a bandwidth .*, or a number of Gbit/s" --groups 2x4 --link 0)
 tutti_explain_rejects(memory_between_hosts "--transport shm works within one host, but --groups has 2 hosts" --groups 2x2 --transport shm)
 tutti_explain_rejects(mapped_over_tcp "--mapped needs ranks on one host" --ranks 2 --transport tcp --mapped)
 tutti_explain_rejects(mapped_over_groups "--mapped needs ranks on one host" --groups 2x2 --mapped)

@@ -95,8 +95,10 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
     case kMaxRelativeError: request.query.max_relative_error = TUTTI_TRY(parse_number(value, 1)); break;
     case kType: request.query.type = TUTTI_TRY(parse_float_type(value)); break;
     case kLink: {
-      const Result<double> gbits_per_s = parse_number(value, 1e6);
-      request.link_gbits_per_s = gbits_per_s.ok() ? gbits_per_s.value() : TUTTI_TRY(parse_link_rate(value));
+      const Result<double> gbits_per_s = parse_number(value, 1e6), rate = parse_link_rate(value);
+      if (!gbits_per_s.ok() && !rate.ok())
+        return invalid_argument("must be a bandwidth from 1Mbit to 1000Tbit, such as 10Gbit, or a number of Gbit/s");
+      request.link_gbits_per_s = gbits_per_s.ok() ? gbits_per_s.value() : rate.value();
       break;
     }
     case kTuneFile: request.requested.file = value; break;
