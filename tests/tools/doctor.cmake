@@ -49,6 +49,9 @@ tutti_add_test(NAME tools.doctor_rejects_unavailable_transport LABELS tools
 tutti_add_test(NAME tools.doctor_lists_no_transport_between_hosts_when_unavailable LABELS tools
                COMMAND env TUTTI_TRANSPORT=verbs TUTTI_IB_HCA==nowhere ${expect} 1 "\n  between hosts +none: .* while[ \n]+opening[ \n]+verbs"
                        $<TARGET_FILE:tutti_tool> doctor)
+tutti_add_test(NAME tools.doctor_tries_default_net_plugin_of_requested_transport LABELS tools
+               COMMAND env TUTTI_TRANSPORT=net_plugin ${expect} 0 "\n  net_plugin +[^\n]*libnccl-net.so"
+                       sh -c "$<TARGET_FILE:tutti_tool> doctor || true")
 tutti_add_test(NAME tools.doctor_lists_warnings_in_json LABELS tools
                COMMAND env TUTTI_ALGORITM=ring ${expect} 0 "\"warnings\": .\"unknown variable TUTTI_ALGORITM: did you mean"
                        $<TARGET_FILE:tutti_tool> doctor --json)

@@ -41,9 +41,10 @@ NetPluginOptions net_plugin_options(const CarrierUser& user) {
 Result<std::unique_ptr<CarrierSource>> open_plugin(const CarrierUser& user) {
   return open_net_plugin(net_plugin_options(user));
 }
-// Loads no plugin that the user has not named.
+// Loads a plugin only if the user has named it or requested the transport.
 Result<std::string> describe_plugin() {
-  if (config().net_plugin.empty()) return unsupported("no network plugin is named: set TUTTI_NET_PLUGIN");
+  if (config().net_plugin.empty() && !config().transport.ends_with("net_plugin"))
+    return unsupported("not requested: set TUTTI_TRANSPORT to net_plugin, or name a plugin in TUTTI_NET_PLUGIN");
   return describe_net_plugin(net_plugin_options({}));
 }
 Result<std::vector<RegionAccess>> describe_region_access_by_plugin(const DeviceRegion&) {
