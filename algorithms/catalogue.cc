@@ -17,8 +17,9 @@
   entry(all_reduce, hierarchical_tree)      \
   entry(all_reduce, host_one_shot)          \
   entry(all_reduce, host_doubling)          \
-  entry(all_reduce, host_ring)              \
+  entry(all_reduce, host_tree)              \
   entry(all_reduce, host_staged)            \
+  entry(all_reduce, tree_staged)            \
   entry(all_reduce, two_shot_mapped)        \
   entry(all_reduce, two_shot_staged)        \
   entry(all_reduce, switch_staged)          \

@@ -1,18 +1,16 @@
 // Two trees over all ranks of several hosts, one per half of the data. A chain connects the ranks of each host; its
-// first rank, the leader, connects the host to a balanced binary tree of hosts. The chains of the second tree have the
-// opposite direction, so the ranks at both ends of a host are leaders. A host that is an inner node of one tree is a
-// leaf of the other. In the host of a root, the chains wrap around and start at the root. The same ranks remain
-// leaders, since they are near a NIC port.
-// Source: P. Sanders, J. Speck, J. L. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
-// 2009, applied to hosts instead of ranks; chains inside hosts as in NCCL's trees.
+// first rank, the leader, connects the host to the tree of hosts (two_trees.h). The chains of the second tree have the
+// opposite direction, so the ranks at both ends of a host are leaders. In the host of a root, the chains wrap around
+// and start at the root. The same ranks remain leaders, since they are near a NIC port. Source: two_trees.h, applied to
+// hosts instead of ranks; chains inside hosts as in NCCL's trees.
 #pragma once
 
 #include <optional>
 #include <vector>
 
-#include "algorithms/binary_tree.h"
 #include "algorithms/host_map.h"
 #include "algorithms/ranges.h"
+#include "algorithms/two_trees.h"
 
 namespace tutti {
 
@@ -33,19 +31,19 @@ class HostTrees {
  public:
   // `root` becomes the root of both trees. Without it, the leaders of the first host are the roots.
   HostTrees(const Problem& problem, std::optional<Rank> root)
-      : map_(problem), root_(root), home_(root ? map_.host_of(*root) : 0) {}
+      : map_(problem), root_(root), home_(root ? map_.host_of(*root) : 0), trees_(map_.hosts(), home_) {}
 
   HostTreeNode node(Rank self, std::uint16_t half) const {
     const Rank here = map_.host_of(self);
     const Chain chain = chain_of(here, half);
     const Rank position = chain.position_of(self), leader_position = chain.position_of(leader_of(here, half));
-    const TreeNode host = binary_tree(map_.hosts(), position_of(here, half));
+    const TreeNode host = trees_.node(here, half);
     HostTreeNode node{.half = half, .parent = {}, .children = {}, .behind = chain.size - 1 - position};
     node.has_hosts = leader_position >= position && (host.below || host.above);
     if (position > 0) node.parent = chain.at(position - 1);
-    else if (host.parent) node.parent = leader_of(host_at(*host.parent, half), half);
+    else if (host.parent) node.parent = leader_of(*host.parent, half);
     for (const std::optional<Rank>& below : {host.below, host.above})
-      if (below && position == leader_position) node.children.push_back(leader_of(host_at(*below, half), half));
+      if (below && position == leader_position) node.children.push_back(leader_of(*below, half));
     if (node.behind > 0) node.children.push_back(chain.at(position + 1));
     return node;
   }
@@ -71,24 +69,10 @@ class HostTrees {
   }
   Rank leader_of(Rank host, std::uint16_t half) const { return half == 0 ? map_.first(host) : map_.end(host) - 1; }
 
-  // Position of a host in the tree of hosts; the root's host has position 0. Odd positions are leaves. In the second
-  // tree other hosts have them: it is the mirror image if that swaps odd and even positions, otherwise it is shifted by
-  // one.
-  Rank position_of(Rank host, std::uint16_t half) const {
-    const Rank hosts = map_.hosts(), position = (host + hosts - home_) % hosts;
-    if (half == 0 || position == 0) return position;
-    return hosts % 2 == 1 ? hosts - position : position % (hosts - 1) + 1;
-  }
-  Rank host_at(Rank position, std::uint16_t half) const {
-    const Rank hosts = map_.hosts();
-    if (half == 1 && position > 0)
-      position = hosts % 2 == 1 ? hosts - position : (position + hosts - 3) % (hosts - 1) + 1;
-    return (position + home_) % hosts;
-  }
-
   HostMap map_;
   std::optional<Rank> root_;
   Rank home_;
+  TwoTrees trees_;
 };
 
 // Common terms of the trees' costs, for the direction up. In blocks, of which each tree has a half.

@@ -21,7 +21,7 @@ constexpr Known kAlgorithms[] = {
     {"ring", "ring", ""},
     {"tree", "double_binary_tree", ""},
     {"nvls", "switch_staged", ""},
-    {"nvlstree", "", "host_staged, which adds by the switches of several hosts, is the default"},
+    {"nvlstree", "tree_staged", ""},
     {"collnetdirect", "", "reduction in network switches is not supported"},
     {"collnetchain", "", "reduction in network switches is not supported"},
     {"pat", "bruck", ""},

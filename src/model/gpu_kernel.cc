@@ -25,6 +25,7 @@ enum Constant : std::size_t {
   kAccess,
   kLeave,
   kPull,
+  kProxy,
   kConstantCount
 };
 
@@ -45,6 +46,7 @@ constexpr std::array<GpuConstant, kConstantCount> kConstants = {{
     {"announcement of accesses in host memory", 2.1, "us", kMeasured},
     {"end of accesses to peers", 0.6, "us", kMeasured},
     {"rate of accesses to peers' memory", 325, "GB/s", "fitted to github.com/vllm-project/vllm/pull/42324, 8 H100"},
+    {"messages of a proxy, one sent and one received", 1.0, "us", kEstimate},
 }};
 
 constexpr double kLoadedBytes = 64 * 1024;
@@ -66,7 +68,8 @@ constexpr GpuKernel kGpuKernel = {
     .ll_message_us = at(kLlMessage),
     .copy_gbytes_per_s = kCopyRate,
     .fold_gbytes_per_s = kCopyRate / (2 * 8.0 / 7 - 1),  // Of 8 ranks: 32 KiB of each operand in the time of a load.
-    .mapped_share = at(kPull) / kNvlinksOfH100};
+    .mapped_share = at(kPull) / kNvlinksOfH100,
+    .proxy_us = at(kProxy)};
 
 }  // namespace
 

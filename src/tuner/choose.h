@@ -77,6 +77,11 @@ struct Query {
 inline constexpr std::string_view kSwitchStaged = "switch_staged";
 inline constexpr std::string_view kSwitchMapped = "switch_mapped";
 inline constexpr std::string_view kHostStaged = "host_staged";
+inline constexpr std::string_view kTreeStaged = "tree_staged";
+// Algorithms in the staging ring of several hosts.
+inline constexpr bool is_staged_over_hosts(std::string_view algorithm) {
+  return algorithm == kHostStaged || algorithm == kTreeStaged;
+}
 
 struct Choice {
   std::string_view algorithm;  // Name in the catalogue.

@@ -31,15 +31,20 @@ constexpr std::uint64_t kMinSwitchMappedOfFewBytes = 4096 * kKiB + 1;
 constexpr Rank kMinSwitchMappedRanks = 4;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 constexpr std::uint32_t kFullRingChannels = 24;
-// Positions of the staging ring from which the stages of an algorithm run with the earliest one first.
-constexpr std::uint32_t kPositionsAhead = 3, kPositionsAheadOverHosts = 5;
+constexpr std::uint64_t kPositionGranule = 16 * kKiB;
+// Positions of the staging ring from which the stages run with the earliest one first.
+constexpr std::uint32_t kPositionsAhead = 3;
+// Positions of algorithms between hosts, enough for that. Only adjacent stages of tree_staged share scratch.
+constexpr std::uint32_t kPositionsOfHosts = 6, kPositionsOfTree = 4;
 constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
 constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
-constexpr std::uint64_t kBlockOnRailsBytes =
-    16 * kKiB;  // Part of a block for a channel that moves blocks of all ranks.
+// Part of a block for a channel that moves blocks of all ranks along rails. Between hosts, long messages are faster
+// than many channels: the thread that sends them needs a microsecond for each.
+constexpr std::uint64_t kBlockOnRailsBytes = 32 * kKiB;
+constexpr std::uint64_t kSumOverHostsBytes = 512 * kKiB, kTreeSumBytes = 2048 * kKiB;
 // The same, if messages have a block for each host or each rank of a host: total over these blocks.
 constexpr std::uint64_t kForwardedBytes = 16 * kKiB;
 constexpr std::uint64_t kRingBytes =
@@ -182,13 +187,20 @@ std::uint32_t max_channels_of(const Query& query, const Choice& choice) {
   if (choice.mapped) return query.thread_blocks;
   const std::uint32_t lanes = lane_channels(query, choice.algorithm);
   if (!choice.staged) return lanes;
-  return std::max(choice.algorithm == kHostStaged ? std::min(query.ring.channels, lanes) : query.ring.channels, 1U);
+  return std::max(is_staged_over_hosts(choice.algorithm) ? std::min(query.ring.channels, lanes) : query.ring.channels,
+                  1U);
 }
 
-// Memory that a chunk on a channel has. Fewer channels have longer positions.
+std::uint32_t positions_of(const Query& query, const Choice& choice) {
+  if (choice.algorithm == kTreeStaged) return kPositionsOfTree;
+  return choice.algorithm == kHostStaged ? kPositionsOfHosts : query.ring.positions;
+}
+
+// Memory that a chunk on a channel has. Between hosts, fewer channels have longer positions.
 std::uint64_t position_bytes(const Query& query, const Choice& choice) {
-  if (choice.algorithm != kHostStaged || query.ring.channels == 0) return query.ring.position_bytes;
-  return query.ring.position_bytes * query.ring.channels / max_channels_of(query, choice);
+  if (!is_staged_over_hosts(choice.algorithm) || query.ring.channels == 0) return query.ring.position_bytes;
+  const std::uint64_t bytes = query.ring.bytes() / (max_channels_of(query, choice) * positions_of(query, choice));
+  return bytes / kPositionGranule * kPositionGranule;
 }
 
 bool gathers_or_scatters(const Query& query) {
@@ -198,7 +210,7 @@ bool gathers_or_scatters(const Query& query) {
 // Channels for a block, whatever their maximum. Between hosts, a chunk in the ring is a short part of each block, so
 // that chunks on other channels are faster than several on one.
 std::uint64_t wanted_channels(const Query& query, const Choice& choice) {
-  if (choice.algorithm == kHostStaged && gathers_or_scatters(query)) {
+  if (is_staged_over_hosts(choice.algorithm) && gathers_or_scatters(query)) {
     const std::uint64_t part =
         std::clamp<std::uint64_t>(choice.chunk_bytes / query.problem.ranks, 1, kStagedChannelBytes);
     return (query.block_bytes + part - 1) / part;
@@ -207,6 +219,8 @@ std::uint64_t wanted_channels(const Query& query, const Choice& choice) {
   if (on_rails && query.problem.collective == Collective::all_to_all)
     return query.block_bytes / (kForwardedBytes / std::max<std::size_t>(query.problem.groups[0].size(), kFewRanks));
   const bool moves_blocks = gathers_or_scatters(query) || sends_sums_of_hosts(choice.algorithm);
+  if (on_rails && query.problem.collective == Collective::all_reduce && !moves_blocks)
+    return query.block_bytes / (choice.algorithm == kTreeStaged ? kTreeSumBytes : kSumOverHostsBytes);
   return query.block_bytes / (choice.staged                                         ? kStagedChannelBytes
                               : has_inline_flags(choice.protocol) && !choice.mapped ? kLlChannelBytes
                               : on_rails && moves_blocks                            ? kBlockOnRailsBytes
@@ -221,7 +235,7 @@ bool uses_rank_order(std::string_view algorithm) {
 }
 
 bool has_ring(const Query& query, std::string_view algorithm) {
-  return query.ring.channels > 0 && query.network == (algorithm == kHostStaged);
+  return query.ring.channels > 0 && query.network == is_staged_over_hosts(algorithm);
 }
 
 std::string_view switch_algorithm(const Query& query) {
@@ -253,8 +267,9 @@ Choice choose_for_gpus(const Query& query) {
   choice.algorithm = query.algorithm.empty() ? algorithm_for(query) : query.algorithm;
   choice.mapped = choice.algorithm.ends_with("_mapped");
   choice.staged = choice.algorithm.ends_with("_staged");
-  choice.by_switches = ((choice.algorithm == kSwitchStaged || choice.algorithm == kHostStaged) && query.by_switches) ||
-                       (choice.algorithm == kSwitchMapped && query.by_switches_mapped);
+  choice.by_switches =
+      ((choice.algorithm == kSwitchStaged || is_staged_over_hosts(choice.algorithm)) && query.by_switches) ||
+      (choice.algorithm == kSwitchMapped && query.by_switches_mapped);
   choice.compression = query.compression;
   choice.protocol = choice.staged ? Protocol::simple : protocol_for(query, choice.algorithm);
   const bool small = has_inline_flags(choice.protocol);
@@ -273,9 +288,8 @@ Choice choose_for_gpus(const Query& query) {
   choice.loop.order = StageOrder::earliest_first;
   if (!choice.staged) return choice;
   // With few positions, stages must drain before they fill.
-  choice.loop.ring = query.ring.positions;
-  const std::uint32_t ahead = choice.algorithm == kHostStaged ? kPositionsAheadOverHosts : kPositionsAhead;
-  if (choice.loop.ring < ahead) choice.loop.order = StageOrder::latest_first;
+  choice.loop.ring = positions_of(query, choice);
+  if (choice.loop.ring < kPositionsAhead) choice.loop.order = StageOrder::latest_first;
   return choice;
 }
 

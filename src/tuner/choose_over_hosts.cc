@@ -3,7 +3,6 @@
 #include "src/tuner/choose_over_hosts.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "src/tuner/channels.h"
 
@@ -11,31 +10,31 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kFewHosts = 4;
-// Sums that are sent to all hosts: bytes that a rank sends between hosts; the second size if recursive doubling between
-// more than kFewHosts is on rails, but host_one_shot is not.
-constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kWholeSumBytesBesideDoubling = 512 * kKiB;
+// Sums that are sent to all hosts: bytes that a rank sends between hosts, and maximum size. Larger sums of several
+// hosts use recursive doubling between them, up to a size.
+constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kMaxWholeSumBytes = 512 * kKiB;
 constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
-// Blocks of all-gathers and reduce-scatters that the switches of hosts serve: minimum, and maximum total over the
-// hosts. All-gathers of fewer than kFewHosts have another maximum.
-constexpr std::uint64_t kMinStagedBlockBytes = 8 * kKiB + 1, kMaxStagedBlocksBytes = 4096 * kKiB;
-constexpr std::uint64_t kMaxStagedBytesOfFew = 256 * kKiB;
-// two_shot of all ranks, on more than kFewHosts.
-constexpr Rank kMaxTwoShotRanks = 64;
-constexpr std::uint64_t kMinTwoShotBytes = 64 * kKiB, kMaxTwoShotBytes = 2048 * kKiB;
+// Sums of which each host adds a part, with messages to all hosts: size times the number of hosts.
+constexpr std::uint64_t kStagedSumBytes = 48 * 1024 * kKiB;
+// From this size on, more than 2 hosts use trees, even if there are few. Messages of trees do not get shorter.
+constexpr std::uint64_t kTreeSumBytesOfFew = 32 * 1024 * kKiB;
+// More hosts are many.
+constexpr std::size_t kMaxSeveralHosts = 24;
+// Blocks of all-gathers and reduce-scatters that the switches of hosts serve: maximum total over the hosts.
+constexpr std::uint64_t kMaxStagedBlocksBytes = 1024 * kKiB, kMaxStagedBlocksBytesOfMany = 2048 * kKiB;
 // Recursive doubling of all ranks: times the number of hosts, or for many hosts the second size.
 constexpr std::uint64_t kFlatSumBytes = 128 * kKiB, kFlatSumBytesOfMany = 4 * kKiB;
-// An all-reduce around a ring of hosts beats halving and doubling between hosts if a channel sends messages of this
-// size, or of the second one if the number of hosts is no power of two.
-constexpr std::uint64_t kRingMessageBytes = 32 * kKiB, kOddRingMessageBytes = 10 * kKiB;
-// Blocks that are sent directly; the second size for 3 to kMaxSeveralHosts hosts.
-constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfSeveral = 32 * kKiB;
-constexpr std::size_t kMaxSeveralHosts = 24;
+// Blocks that are sent directly, with a message to each rank of other hosts, between 2, several and many hosts.
+constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfSeveral = 32 * kKiB, kDirectBytesOfMany = 4 * kKiB;
 // Blocks that a rank sends to all others on its rail, instead of around a ring: total over the hosts.
-constexpr std::uint64_t kMaxRailBytes = 4096 * kKiB;
+constexpr std::uint64_t kMaxRailBytes = 4096 * kKiB, kMaxRailBytesOfMany = 512 * kKiB;
 // From or to a root: bytes between hosts up to which all ranks communicate with the root, and size up to which more
 // than 3 hosts use a binary tree, which does not distinguish hosts.
 constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;
 constexpr std::uint64_t kMaxTreeBytesOfHosts = 256 * kKiB;
+// Sums to a root along chains inside hosts and trees of hosts: minimum hosts, and maximum size.
+constexpr std::size_t kMinHostsOfTreeToRoot = 8;
+constexpr std::uint64_t kMaxTreeBytesToRoot = 4096 * kKiB;
 constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer messages in sequence.
 // All-to-all by ranks that forward the blocks of their hosts: minimum ranks of a host, and of all hosts, which depends
 // on the size of a host.
@@ -49,17 +48,20 @@ bool supports(const Query& query, std::string_view name) {
   return std::any_of(query.catalogue.begin(), query.catalogue.end(), does);
 }
 
-// Each block crosses a host's link once. An algorithm with more channels, because its lanes are along rails, is
-// preferred.
+// Each block crosses a host's link once. Lanes to partners have longer slots and more channels.
 std::string_view once_between_hosts(const Query& query) {
-  return lane_channels(query, "host_ring") > lane_channels(query, "hierarchical") ? "host_ring" : "hierarchical";
+  return remote_peers(query, "host_ring") > remote_peers(query, "hierarchical") ? "host_ring" : "hierarchical";
 }
 
-// True if host_staged has switches in each host, and channels along rails.
-bool has_switches(const Query& query, std::size_t hosts) {
-  return query.by_switches && permits_simple(query) && hosts <= kMaxStagedHosts && has_ring(query, kHostStaged) &&
-         query.problem.groups[0][0] >= kMinSwitchRanks && supports(query, kHostStaged) &&
-         remote_peers(query, kHostStaged) != RemotePeers::all;
+// True if the switches of each host serve this algorithm, and its channels are along rails.
+bool has_switches(const Query& query, std::string_view algorithm) {
+  return query.by_switches && permits_simple(query) && has_ring(query, algorithm) &&
+         query.problem.groups[0][0] >= kMinSwitchRanks && supports(query, algorithm) &&
+         remote_peers(query, algorithm) != RemotePeers::all;
+}
+
+bool is_whole_sum(const Query& query, std::size_t hosts) {
+  return query.block_bytes * (hosts - 1) <= kWholeSumBytes && query.block_bytes <= kMaxWholeSumBytes;
 }
 
 // Empty: sums are large.
@@ -69,51 +71,45 @@ std::string_view small_sum(const Query& query, std::size_t hosts) {
         query.problem.ranks > kFewRanks && query.block_bytes <= std::max(kFlatSumBytes / hosts, kFlatSumBytesOfMany);
     return flat ? "recursive_doubling" : "";
   }
-  const std::uint64_t to_others = query.block_bytes * (hosts - 1);
-  if (hosts <= kFewHosts) return to_others <= kWholeSumBytes ? "host_one_shot" : "";
-  // Otherwise its partners have few channels.
-  const bool can_double = remote_peers(query, "host_doubling") == RemotePeers::partners;
-  const bool doubles = can_double && query.block_bytes <= kMaxDoublingBytes;
-  const bool between = query.block_bytes >= kMinTwoShotBytes && query.block_bytes <= kMaxTwoShotBytes;
-  if (between && query.problem.ranks <= kMaxTwoShotRanks)
-    return doubles && std::has_single_bit(hosts) ? "host_doubling" : "two_shot";
-  if (to_others <= (can_double ? kWholeSumBytesBesideDoubling : kWholeSumBytes)) return "host_one_shot";
-  return doubles ? "host_doubling" : "";
+  if (is_whole_sum(query, hosts)) return "host_one_shot";
+  const bool can_double = hosts > kFewHosts && remote_peers(query, "host_doubling") != RemotePeers::all;
+  return can_double && query.block_bytes <= kMaxDoublingBytes ? "host_doubling" : "";
 }
 
-bool prefers_ring(const Query& query, std::size_t hosts) {
-  if (query.problem.groups.size() != 1 || hosts <= kFewHosts) return false;
-  if (remote_peers(query, "host_ring") != RemotePeers::partners) return false;
-  const std::uint64_t message = std::has_single_bit(hosts) ? kRingMessageBytes : kOddRingMessageBytes;
-  return query.block_bytes >= message * query.problem.ranks * usable_channels(query, lane_channels(query, "host_ring"));
+bool prefers_tree(const Query& query, std::size_t hosts) {
+  if (query.problem.groups.size() != 1 || remote_peers(query, "host_tree") != RemotePeers::partners) return false;
+  return hosts > kFewHosts || (hosts > 2 && query.block_bytes >= kTreeSumBytesOfFew);
 }
 
 std::string_view all_reduce(const Query& query, std::size_t hosts) {
   const bool grouped = !query.problem.groups.empty();
-  if (grouped && has_switches(query, hosts))
-    return query.block_bytes * (hosts - 1) <= kWholeSumBytes ? "host_one_shot" : kHostStaged;
+  if (grouped && has_switches(query, kTreeStaged)) {
+    if (is_whole_sum(query, hosts)) return "host_one_shot";
+    const bool by_parts = query.block_bytes * hosts <= kStagedSumBytes && hosts <= kMaxStagedHosts;
+    return by_parts && has_switches(query, kHostStaged) ? kHostStaged : kTreeStaged;
+  }
   const std::string_view small = small_sum(query, hosts);
   if (!small.empty()) return small;
   if (!grouped) return "";
-  return prefers_ring(query, hosts) ? "host_ring" : once_between_hosts(query);
+  return prefers_tree(query, hosts) ? "host_tree" : once_between_hosts(query);
 }
 
 std::uint64_t max_direct_bytes(std::size_t hosts) {
-  return hosts > 2 && hosts <= kMaxSeveralHosts ? kDirectBytesOfSeveral : kDirectBytes;
+  if (hosts > kMaxSeveralHosts) return kDirectBytesOfMany;
+  return hosts > 2 ? kDirectBytesOfSeveral : kDirectBytes;
 }
 
 bool stages_blocks(const Query& query, std::size_t hosts) {
-  const bool few = query.problem.collective == Collective::all_gather && hosts < kFewHosts;
-  const std::uint64_t max = few ? kMaxStagedBytesOfFew : kMaxStagedBlocksBytes / hosts;
-  return query.block_bytes >= kMinStagedBlockBytes && query.block_bytes <= max && has_switches(query, hosts);
+  const std::uint64_t max = hosts > kMaxSeveralHosts ? kMaxStagedBlocksBytesOfMany : kMaxStagedBlocksBytes;
+  return query.block_bytes * hosts <= max && hosts <= kMaxStagedHosts && has_switches(query, kHostStaged);
 }
 
 std::string_view between_all(const Query& query, std::size_t hosts) {
   if (query.compression != CompressionFormat::none) return once_between_hosts(query);
   if (stages_blocks(query, hosts)) return kHostStaged;
   if (query.block_bytes <= max_direct_bytes(hosts)) return "direct";
-  const bool at_once = hosts <= kMaxSeveralHosts && query.block_bytes * hosts <= kMaxRailBytes &&
-                       remote_peers(query, "hierarchical") != RemotePeers::all;
+  const std::uint64_t max = hosts > kMaxSeveralHosts ? kMaxRailBytesOfMany : kMaxRailBytes;
+  const bool at_once = query.block_bytes * hosts <= max && remote_peers(query, "hierarchical") != RemotePeers::all;
   return at_once ? "hierarchical" : once_between_hosts(query);
 }
 
@@ -122,8 +118,10 @@ std::string_view from_or_to_root(const Query& query) {
   const bool sends = query.problem.collective == Collective::broadcast;
   const std::uint64_t direct = sends ? kDirectBytesFromRoot : kDirectBytesToRoot;
   if (ranks <= kMaxDirectRanksOfRoot && query.block_bytes * remote <= direct) return "direct";
-  const bool small = query.block_bytes <= kMaxTreeBytesOfHosts && query.problem.groups[0].size() > 3;
-  return small ? "binary_tree" : "hierarchical";
+  const std::size_t hosts = query.problem.groups[0].size();
+  if (query.block_bytes <= kMaxTreeBytesOfHosts && hosts > 3) return "binary_tree";
+  const bool medium = query.block_bytes <= kMaxTreeBytesToRoot && hosts >= kMinHostsOfTreeToRoot;
+  return medium && supports(query, "hierarchical_tree") ? "hierarchical_tree" : "hierarchical";
 }
 
 std::string_view all_to_all(const Query& query) {

@@ -10,8 +10,8 @@ inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr Rank kFewRanks = 8;  // As many as a host usually has.
 // From so many ranks on a host on, switches are predicted to be faster than lanes.
 inline constexpr Rank kMinSwitchRanks = 6;
-// Calls between up to so many hosts use their switches.
-inline constexpr std::size_t kMaxStagedHosts = 32;
+// Calls with messages between all hosts use the switches of up to so many.
+inline constexpr std::size_t kMaxStagedHosts = 64;
 
 // True if no protocol is forced but Simple, which calls in the staging ring and in buffers of peers use.
 inline bool permits_simple(const Query& query) { return query.protocol.empty() || query.protocol == "Simple"; }

@@ -145,7 +145,7 @@ TEST(Costs, DepthsOverHostsMatchExpected) {
       EXPECT_EQ(depth(collective, "hierarchical"), k / 2 + 1);
       EXPECT_EQ(depth(collective, "host_ring"), k);
     }
-    EXPECT_EQ(depth(Collective::all_reduce, "host_ring"), 2 * k);
+    EXPECT_EQ(depth(Collective::all_reduce, "host_tree"), 2U + 2 * static_cast<std::uint32_t>(std::bit_width(k - 1)));
     EXPECT_EQ(depth(Collective::all_reduce, "host_one_shot"), 2U);
     EXPECT_EQ(depth(Collective::all_reduce, "host_doubling"), static_cast<std::uint32_t>(std::bit_width(k)));
     EXPECT_EQ(depth(Collective::broadcast, "hierarchical"), k + 1);

@@ -286,9 +286,9 @@ TEST(Config, WarnsOfUnsupportedNcclValues) {
     const std::vector<std::string> warnings = read({{name, value}}).warnings;
     return warnings.size() == 1 ? warnings[0] : std::to_string(warnings.size()) + " warnings";
   };
-  EXPECT_EQ(warning("NCCL_ALGO", "NVLSTree"),
-            "NVLSTree of NCCL_ALGO has no effect: host_staged, which adds by the switches of several hosts, "
-            "is the default");
+  EXPECT_EQ(warning("NCCL_ALGO", "NVLSTree"), "0 warnings");
+  EXPECT_EQ(warning("NCCL_ALGO", "CollnetChain"),
+            "CollnetChain of NCCL_ALGO has no effect: reduction in network switches is not supported");
   EXPECT_EQ(warning("NCCL_ALGO", "NVLS"), "0 warnings");
   EXPECT_EQ(warning("NCCL_ALGO", "allreduce:nvls"),
             "allreduce:nvls of NCCL_ALGO ignored: a name is forced for all collectives that have it");

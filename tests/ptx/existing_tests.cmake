@@ -143,13 +143,16 @@ tutti_add_test(NAME perf.all_reduce_staged LABELS ptx
 tutti_test_properties(perf.all_reduce_staged PROPERTIES PASS_REGULAR_EXPRESSION
                       "Out of bounds values : 0 OK.*two_shot_staged 1024 to 65536 B")
 # Processes on emulated hosts, whose switches add. The devices of all hosts differ, as those of real hosts do.
-foreach(layout 2x2 3x2)
-  set(name perf.all_reduce_by_switches_${layout})
+foreach(case "2x2 host_staged" "3x2 host_staged" "3x2 tree_staged")
+  string(REPLACE " " ";" case ${case})
+  list(GET case 0 layout)
+  list(GET case 1 algorithm)
+  set(name perf.all_reduce_${algorithm}_${layout})
   tutti_add_test(NAME ${name} LABELS ptx nvls
                  COMMAND ${PROJECT_SOURCE_DIR}/tests/multihost/run.sh --hosts ${layout} -- $<TARGET_FILE:all_reduce_perf>
-                         --memory cuda --algorithm host_staged -b 20 -e 80K -f 64 -n 1 -w 0 -c 1)
+                         --memory cuda --algorithm ${algorithm} -b 20 -e 80K -f 64 -n 1 -w 0 -c 1)
   tutti_test_environment(${name} TUTTI_PTX_DEVICES=6 LD_LIBRARY_PATH=${nvml})
-  tutti_test_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "values : 0 OK.*Algorithms +: host_staged 20 to 81920 B")
+  tutti_test_properties(${name} PROPERTIES PASS_REGULAR_EXPRESSION "values : 0 OK.*Algorithms +: ${algorithm} 20 to 81920 B")
 endforeach()
 tutti_on_stand_in(perf.gpu_pattern LABEL ptx SAMPLE 11 FILTER *)
 tutti_add_test(NAME perf.gpu_counts LABELS ptx COMMAND $<TARGET_FILE:gpu_counts> hand 4096 2)

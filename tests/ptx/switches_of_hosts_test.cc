@@ -9,13 +9,14 @@ namespace {
 constexpr const char* kAlgorithm = "host_staged";
 
 // Requests the algorithm, which the tuner does not choose for hosts of few ranks.
-std::string run_requested(const std::vector<Rank>& host_of, const char* multicast, const MemberWork& work) {
-  return run_ranks_on_hosts(host_of, multicast, work, kAlgorithm);
+std::string run_requested(const std::vector<Rank>& host_of, const char* multicast, const MemberWork& work,
+                          const char* algorithm = kAlgorithm) {
+  return run_ranks_on_hosts(host_of, multicast, work, algorithm);
 }
 
-std::string run_calls(const Member& member, std::span<const SwitchCall> calls) {
+std::string run_calls(const Member& member, std::span<const SwitchCall> calls, const char* algorithm = kAlgorithm) {
   for (const SwitchCall& call : calls) {
-    const std::string result = run_switch_call(member, call, kAlgorithm);
+    const std::string result = run_switch_call(member, call, algorithm);
     if (result != "right") return result;
   }
   return "right";
@@ -57,6 +58,21 @@ TEST(SwitchesOfHosts, ReuseTheRing) {
                                    {.count = 7, .collective = Collective::all_gather}};
   EXPECT_EQ(run_requested({0, 0, 1, 1}, "all", [&](const Member& member) { return run_calls(member, kCalls); }),
             "right");
+}
+
+// Trees of 2 to 5 hosts, the largest with two hosts between the root and leaves.
+TEST(SwitchesOfHosts, AddThroughTrees) {
+  constexpr SwitchCall kCalls[] = {{DataType::float32, Reduction::sum, 1},
+                                   {DataType::bfloat16, Reduction::avg, 1005},
+                                   {DataType::float64, Reduction::sum, 3007},
+                                   {DataType::int32, Reduction::sum, 1001},  // Without switches.
+                                   {.type = DataType::float32, .count = 1'500'001, .channels = 1},
+                                   {.count = 5}};
+  for (const std::vector<Rank>& host_of :
+       {std::vector<Rank>{0, 0, 1, 1}, {0, 1, 2, 0, 1, 2}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4}}) {
+    const auto work = [&](const Member& member) { return run_calls(member, kCalls, "tree_staged"); };
+    EXPECT_EQ(run_requested(host_of, "all", work, "tree_staged"), "right") << testing::PrintToString(host_of);
+  }
 }
 
 // All ranks of all hosts fall back together, if a rank cannot bind its memory.

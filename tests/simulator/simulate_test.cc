@@ -157,6 +157,25 @@ TEST(Simulation, FreesSlot_AfterReceivingStep) {
               5 + 10 + 3 * 25 + (10 + kWay + 10), 1e-2);
 }
 
+// 1e6 bytes between two hosts, over a port of 10 GB/s, in 1000 messages.
+TEST(Simulation, LimitsMessagesOfPort) {
+  Cluster cluster = cluster_of(2, 1);
+  const Network network = network_of(cluster), local = network_of(cluster_of(1, 2));
+  Costs costs = plain_costs();
+  Call call = whole(1e6);
+  call.chunk_bytes = 1e3;
+  call.channels = 4;
+  call.loop.skew = 1;
+  call.loop.slots = 250;
+  const Wanted wanted = {Collective::broadcast, "direct"};
+  const double inside_us = simulated(local, costs, wanted, call).time_us;
+  costs.proxy_us = 0.05;
+  EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 100, 20);
+  costs.proxy_us = 0.5;
+  EXPECT_NEAR(simulated(network, costs, wanted, call).time_us, 500, 20);
+  EXPECT_DOUBLE_EQ(simulated(local, costs, wanted, call).time_us, inside_us);
+}
+
 TEST(Simulation, SharedPortTakesTwiceAsLong) {
   Cluster cluster = cluster_of(2, 2, 100, 0.1);
   const Wanted wanted = {Collective::all_reduce, "hierarchical"};

@@ -199,7 +199,7 @@ class Page(unittest.TestCase):
             for hosts in (2, 4, 8, 64):
                 done = run("simulate", "--topology", "dgx-h100", "--hosts", str(hosts), "--launch", "graph", "--bytes", "256M",
                            "--collective", row["collective"].replace("-", "_"))["sizes"][0]["runs"][0]
-                self.assertEqual(done["algorithm"], "hierarchical" if hosts <= 8 else "host_ring")
+                self.assertEqual(done["algorithm"], "hierarchical" if hosts <= 4 else "host_ring")
                 self.assertEqual(row[f"{hosts} hosts"], f"{done['bus_bw']:.0f}", (row["collective"], hosts))
 
     def explained(self, collective, hosts, block):
@@ -207,7 +207,7 @@ class Page(unittest.TestCase):
                    collective.replace("-", "_"))["candidates"]
 
     def test_times_of_blocks_by_switches_of_hosts_match(self):
-        rows = self.rows_of("On up to 32 hosts of at least 6 GPUs", "blocks of")
+        rows = self.rows_of("On up to 64 hosts of at least 6 GPUs", "blocks of")
         self.assertEqual(len(rows), 2)
         for row in rows:
             for hosts in (2, 4, 8, 16):

@@ -1,7 +1,7 @@
 // Choices on GPUs of several hosts.
 #include <gtest/gtest.h>
 
-#include <bit>
+#include <algorithm>
 #include <vector>
 
 #include "src/plan/verify.h"
@@ -51,43 +51,34 @@ TEST(ChooseForGpus, PrefersAlgorithmsOnRails) {
   }
 }
 
-// Small sums are sent whole. From 64 KiB to 2 MiB, up to 64 ranks on more than 4 hosts send parts to all others.
+// Small sums are sent whole, those of more than 4 hosts by recursive doubling from a size on.
 TEST(ChooseForGpus, SendsWholeSums_BetweenHosts) {
   const auto all_reduce = [](std::uint64_t bytes, Rank hosts) {
     Query query = query_on_hosts(Collective::all_reduce, bytes, hosts);
-    // With more than 4 hosts, rails connect neighbours and hosts whose distance is a power of two.
-    const bool has_power_of_two = std::has_single_bit(hosts);
-    query.on_rails = {partners(Collective::all_reduce, "hierarchical")};
-    if (hosts <= 4) query.on_rails.push_back(partners(Collective::all_reduce, "host_one_shot"));
-    if (hosts <= 4 || has_power_of_two) query.on_rails.push_back(partners(Collective::all_reduce, "host_doubling"));
+    query.on_rails = {partners(Collective::all_reduce, hosts > 4 ? "host_tree" : "hierarchical")};
+    for (const char* name : {"host_one_shot", "host_doubling"})
+      query.on_rails.emplace_back(find(Collective::all_reduce, name), RemotePeers::rail);
     return query;
   };
   EXPECT_EQ(chosen(all_reduce(8, 2)), "host_one_shot");
-  EXPECT_EQ(chosen(all_reduce(1 << 20, 2)), "host_one_shot");
-  EXPECT_EQ(chosen(all_reduce((1 << 20) + 1, 2)), "hierarchical");
+  EXPECT_EQ(chosen(all_reduce(512 << 10, 2)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce((512 << 10) + 1, 2)), "hierarchical");
   EXPECT_EQ(chosen(all_reduce(256 << 10, 4)), "host_one_shot");
   EXPECT_EQ(chosen(all_reduce(512 << 10, 4)), "hierarchical");
-  EXPECT_EQ(chosen(all_reduce(63 << 10, 8)), "host_one_shot");
-  EXPECT_EQ(chosen(all_reduce(64 << 10, 8)), "host_doubling");
+  EXPECT_EQ(chosen(all_reduce((1 << 20) / 7, 8)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(150 << 10, 8)), "host_doubling");
   EXPECT_EQ(chosen(all_reduce(512 << 10, 8)), "host_doubling");
-  EXPECT_EQ(chosen(all_reduce((512 << 10) + 1, 8)), "two_shot");
-  EXPECT_EQ(chosen(all_reduce(2 << 20, 8)), "two_shot");
-  EXPECT_EQ(chosen(all_reduce((2 << 20) + 1, 8)), "hierarchical");
-  EXPECT_EQ(chosen(all_reduce(8 << 10, 64)), "host_one_shot");
-  EXPECT_EQ(chosen(all_reduce(9 << 10, 64)), "host_doubling");
-  EXPECT_EQ(chosen(all_reduce(512 << 10, 64)), "host_doubling");
-  EXPECT_EQ(chosen(all_reduce((512 << 10) + 1, 64)), "hierarchical");
+  EXPECT_EQ(chosen(all_reduce((512 << 10) + 1, 8)), "host_tree");
+  EXPECT_EQ(chosen(all_reduce(16 << 10, 64)), "host_one_shot");
+  EXPECT_EQ(chosen(all_reduce(17 << 10, 64)), "host_doubling");
 
-  // Without recursive doubling on rails.
-  EXPECT_EQ(chosen(all_reduce(63 << 10, 6)), "host_one_shot");
-  EXPECT_EQ(chosen(all_reduce(64 << 10, 6)), "two_shot");
-  EXPECT_EQ(chosen(all_reduce(512 << 10, 6)), "two_shot");
-  EXPECT_EQ(chosen(all_reduce(64 << 10, 12)), "host_one_shot");
-  EXPECT_EQ(chosen(all_reduce(96 << 10, 12)), "hierarchical");
+  Query query = all_reduce(150 << 10, 8);
+  query.on_rails.pop_back();
+  EXPECT_EQ(chosen(query), "host_tree") << "recursive doubling has few channels";
 
-  Query query = all_reduce(16 << 10, 2);
+  query = all_reduce(16 << 10, 2);
   EXPECT_EQ(choose(query).value().channels, 1U);
-  query.block_bytes = 64 << 10;
+  query.block_bytes = 128 << 10;
   EXPECT_EQ(choose(query).value().channels, 4U) << "each channel reads all data";
   query.compression = CompressionFormat::int8;
   EXPECT_EQ(chosen(query), "hierarchical");
@@ -115,14 +106,18 @@ TEST(ChooseForGpus, SendsSmallBlocksDirectly_BetweenHosts) {
     EXPECT_EQ(chosen(query_on_hosts(collective, 512 << 10, 4)), "hierarchical");
     EXPECT_EQ(chosen(query_on_hosts(collective, 8, 80)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 8, 81)), "binary_tree") << "many messages";
+    EXPECT_EQ(chosen(query_on_hosts(collective, 8 << 20, 8)), "hierarchical");
   }
+  EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, 4 << 20, 7)), "hierarchical");
+  EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, 4 << 20, 8)), "hierarchical_tree");
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     EXPECT_EQ(chosen(query_on_hosts(collective, 16 << 10, 2)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 2)), "hierarchical");
     EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 3)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 64 << 10, 3)), "hierarchical");
     EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 24)), "direct");
-    EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 32)), "hierarchical");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 4 << 10, 32)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 5 << 10, 32)), "hierarchical") << "many messages";
   }
 }
 
@@ -174,35 +169,31 @@ TEST(ChooseForGpus, SendsBlocksToAllOfARail_UnlessLarge) {
     EXPECT_EQ(choice(513 << 10, 8), "host_ring");
     EXPECT_EQ(choice(256 << 10, 16), "hierarchical");
     EXPECT_EQ(choice(257 << 10, 16), "host_ring");
-    EXPECT_EQ(choice(64 << 10, 32), "host_ring");
+    EXPECT_EQ(choice(16 << 10, 32), "hierarchical");
+    EXPECT_EQ(choice(17 << 10, 32), "host_ring");
   }
 }
 
-// Halving and doubling send ever shorter messages, and need more rounds if the number of hosts is no power of two.
-TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
-  const decltype(Query::on_rails) on_rails = {partners(Collective::all_reduce, "hierarchical"),
-                                              partners(Collective::all_reduce, "host_ring")};
-  const auto min_exponent = [&](Rank hosts) {  // log2 of the smallest size.
-    for (int exponent = 22; exponent < 34; ++exponent) {
-      Query query = query_on_hosts(Collective::all_reduce, std::uint64_t{1} << exponent, hosts);
-      query.on_rails = on_rails;
-      if (chosen(query) == "host_ring") return exponent;
-      EXPECT_EQ(chosen(query), "hierarchical");
-    }
-    return 0;
+// Halving and doubling send ever shorter messages, and their lanes have few channels with more than 4 hosts.
+TEST(ChooseForGpus, ChoosesTreesOfHosts_ForLargeSums) {
+  const auto all_reduce = [](std::uint64_t bytes, Rank hosts) {
+    Query query = query_on_hosts(Collective::all_reduce, bytes, hosts);
+    query.on_rails = {partners(Collective::all_reduce, "host_tree")};
+    return query;
   };
-  EXPECT_EQ(min_exponent(4), 0) << "few hosts exchange sums directly";
-  EXPECT_EQ(min_exponent(5), 24);
-  EXPECT_EQ(min_exponent(8), 26);
-  EXPECT_EQ(min_exponent(12), 25);
-  EXPECT_EQ(min_exponent(64), 29);
-  Query query = query_on_hosts(Collective::all_reduce, 1 << 30, 8);
-  query.on_rails = {on_rails[0]};
-  EXPECT_EQ(chosen(query), "hierarchical");
-  query.on_rails = on_rails;
-  query.max_channels = 1;
+  EXPECT_EQ(chosen(all_reduce(1 << 30, 2)), "hierarchical") << "each sends half of its sums to the other";
+  for (const Rank hosts : {3U, 4U}) {
+    EXPECT_EQ(chosen(all_reduce((32 << 20) - 1, hosts)), "hierarchical");
+    EXPECT_EQ(chosen(all_reduce(32 << 20, hosts)), "host_tree");
+  }
+  for (const Rank hosts : {5U, 8U, 64U}) EXPECT_EQ(chosen(all_reduce(2 << 20, hosts)), "host_tree");
+  Query query = all_reduce(1 << 30, 8);
+  EXPECT_EQ(choose(query).value().channels, 24U);
   query.block_bytes = 4 << 20;
-  EXPECT_EQ(chosen(query), "host_ring") << "messages of one channel are long";
+  EXPECT_EQ(choose(query).value().channels, 8U) << "long messages";
+  query.on_rails.back().second = RemotePeers::rail;
+  EXPECT_EQ(chosen(query), "hierarchical") << "there are few lanes to the hosts of the trees";
+  query = all_reduce(4 << 20, 8);
   query.compression = CompressionFormat::int8;
   EXPECT_EQ(chosen(query), "hierarchical");
   query.compression = CompressionFormat::none;
@@ -210,43 +201,46 @@ TEST(ChooseForGpus, ChoosesRingOfHosts_ForLargeSums) {
   EXPECT_EQ(chosen(query), "hierarchical") << "racks";
 }
 
-// Sums that are not sent whole use the switches of each host, if there are at most 32 hosts of at least 6 ranks.
+// Sums that are not sent whole use the switches of each host, if hosts have at least 6 ranks. Each of few hosts sends
+// to all others. Large sums pass trees, whose messages have the same length for any number of hosts.
 TEST(ChooseForGpus, UsesSwitchesOfHosts) {
   const auto query_with_switches = [](std::uint64_t bytes, Rank hosts, Rank size = 8) {
     Query query = query_on_hosts(Collective::all_reduce, bytes, hosts);
     query.problem.groups = {std::vector<Rank>(hosts, size)};
     query.problem.ranks = size * hosts;
     query.by_switches = true;
-    query.ring = {.channels = 24, .positions = 6};
+    query.ring = {.channels = 12, .positions = 4};
+    query.on_rails = {partners(Collective::all_reduce, "tree_staged")};
     for (const char* name : {"host_one_shot", "host_staged"})
       query.on_rails.emplace_back(find(Collective::all_reduce, name),
                                   hosts > 4 ? RemotePeers::rail : RemotePeers::partners);
     return query;
   };
-  for (const Rank hosts : {2U, 4U, 5U, 16U, 32U}) {
-    const std::uint64_t whole = (1 << 20) / (hosts - 1);
+  for (const Rank hosts : {2U, 4U, 5U, 16U, 64U}) {
+    const std::uint64_t whole = std::min((1U << 20) / (hosts - 1), 512U << 10), parts = (48U << 20) / hosts;
     EXPECT_EQ(chosen(query_with_switches(whole, hosts)), "host_one_shot") << hosts;
     EXPECT_EQ(chosen(query_with_switches(whole + 1, hosts)), "host_staged") << hosts;
-    EXPECT_EQ(chosen(query_with_switches(1 << 30, hosts)), "host_staged") << hosts;
+    EXPECT_EQ(chosen(query_with_switches(parts, hosts)), "host_staged") << hosts;
+    EXPECT_EQ(chosen(query_with_switches(parts + 1, hosts)), "tree_staged") << hosts;
   }
+  EXPECT_EQ(chosen(query_with_switches(512 << 10, 65)), "tree_staged") << "many messages";
   constexpr std::uint64_t kBytes = 64 << 20;
-  EXPECT_EQ(chosen(query_with_switches(kBytes, 4, 6)), "host_staged");
-  EXPECT_NE(chosen(query_with_switches(kBytes, 4, 5)), "host_staged");
-  EXPECT_NE(chosen(query_with_switches(kBytes, 33)), "host_staged");
+  EXPECT_EQ(chosen(query_with_switches(kBytes, 4, 6)), "tree_staged");
+  EXPECT_NE(chosen(query_with_switches(kBytes, 4, 5)), "tree_staged");
   Query query = query_with_switches(kBytes, 4);
   query.protocol = "Simple";
-  EXPECT_EQ(chosen(query), "host_staged");
+  EXPECT_EQ(chosen(query), "tree_staged");
   query.compression = CompressionFormat::bf16;
-  EXPECT_NE(chosen(query), "host_staged");
+  EXPECT_NE(chosen(query), "tree_staged");
   query.compression = CompressionFormat::none;
   query.by_switches = false;
-  EXPECT_NE(chosen(query), "host_staged") << "switches do not add this type";
+  EXPECT_NE(chosen(query), "tree_staged") << "switches do not add this type";
   query.by_switches = true;
-  query.on_rails.pop_back();
-  EXPECT_NE(chosen(query), "host_staged") << "there are few channels";
+  query.on_rails.erase(query.on_rails.begin());
+  EXPECT_NE(chosen(query), "tree_staged") << "there are few channels";
   query = query_with_switches(kBytes, 4);
   query.ring = {};
-  EXPECT_NE(chosen(query), "host_staged") << "there is no ring";
+  EXPECT_NE(chosen(query), "tree_staged") << "there is no ring";
 }
 
 Query query_with_blocks(Collective collective, std::uint64_t bytes, Rank hosts) {
@@ -254,26 +248,23 @@ Query query_with_blocks(Collective collective, std::uint64_t bytes, Rank hosts) 
   query.problem.groups = {std::vector<Rank>(hosts, 8)};
   query.problem.ranks = 8 * hosts;
   query.by_switches = true;
-  query.ring = {.channels = 24, .positions = 6, .position_bytes = 512 << 10};
+  query.ring = {.channels = 24, .positions = 3, .position_bytes = 1 << 20};
   query.remote_channels = {.rail = 24, .partners = 24};
   for (const char* name : {"hierarchical", "host_staged"})
     query.on_rails.emplace_back(find(collective, name), RemotePeers::rail);
   return query;
 }
 
-// Blocks above 8 KiB pass the switches, up to a total over the hosts, since a port carries more than with lanes.
+// Short blocks pass the switches, up to a total over the hosts, since a port carries more than with lanes.
 TEST(ChooseForGpus, MovesBlocksBySwitchesOfHosts) {
-  constexpr std::uint64_t kMax = 8 << 10, kTotal = 4 << 20;
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
-    for (const Rank hosts : {2U, 3U, 4U, 8U, 32U}) {
-      const bool few = collective == Collective::all_gather && hosts < 4;
-      const std::uint64_t max = few ? 256 << 10 : kTotal / hosts;
-      EXPECT_EQ(chosen(query_with_blocks(collective, kMax, hosts)), "direct") << hosts;
-      EXPECT_EQ(chosen(query_with_blocks(collective, kMax + 1, hosts)), "host_staged") << hosts;
+    for (const Rank hosts : {2U, 3U, 8U, 24U, 25U, 64U}) {
+      const std::uint64_t max = (hosts > 24 ? 2 << 20 : 1 << 20) / hosts;
+      EXPECT_EQ(chosen(query_with_blocks(collective, 1, hosts)), "host_staged") << hosts;
       EXPECT_EQ(chosen(query_with_blocks(collective, max, hosts)), "host_staged") << hosts;
       EXPECT_NE(chosen(query_with_blocks(collective, max + 1, hosts)), "host_staged") << hosts;
     }
-    EXPECT_NE(chosen(query_with_blocks(collective, 64 << 10, 33)), "host_staged");
+    EXPECT_NE(chosen(query_with_blocks(collective, 8 << 10, 65)), "host_staged");
     Query query = query_with_blocks(collective, 64 << 10, 8);
     query.by_switches = false;
     EXPECT_NE(chosen(query), "host_staged") << "switches do not add this type";
@@ -289,29 +280,36 @@ TEST(ChooseForGpus, DividesBlocksAmongChannels_BySwitchesOfHosts) {
   EXPECT_EQ(channels(17 << 10, 2), 2U);
   EXPECT_EQ(channels(16 << 10, 8), 2U) << "parts of 8 KiB";
   EXPECT_EQ(channels((16 << 10) + 1, 8), 3U);
-  EXPECT_EQ(channels(512 << 10, 8), 24U);
+  EXPECT_EQ(channels(128 << 10, 8), 16U);
 }
 
-// The ring of communicators of several hosts is for host_staged alone, whose fewer channels have longer positions.
+// In the ring of communicators of several hosts, fewer channels have longer positions. The order of stages suits their
+// number.
 TEST(ChooseForGpus, DividesRingOfHosts) {
-  Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 8);
-  query.ring = {.channels = 24, .positions = 6, .position_bytes = 512 << 10};
+  Query query = query_on_hosts(Collective::all_reduce, 1 << 30, 8);
+  query.ring = {.channels = 12, .positions = 4, .position_bytes = 2 << 20};
   query.by_switches = true;
-  query.on_rails = {{find(Collective::all_reduce, "host_staged"), RemotePeers::rail}};
+  for (const char* name : {"host_staged", "tree_staged"})
+    query.on_rails.emplace_back(find(Collective::all_reduce, name), RemotePeers::partners);
   for (const auto& [algorithm, has] :
-       {std::pair{"host_staged", true}, {"switch_staged", false}, {"two_shot_staged", false}})
+       {std::pair{"host_staged", true}, {"tree_staged", true}, {"switch_staged", false}, {"two_shot_staged", false}})
     EXPECT_EQ(has_ring(query, algorithm), has) << algorithm;
-  const Choice choice = choose(query).value();
-  EXPECT_EQ(choice.channels, 16U);
-  EXPECT_EQ(choice.chunk_bytes, (512U << 10) * 24 / 16);
-  EXPECT_TRUE(choice.staged && choice.by_switches);
-  for (const std::uint32_t positions : {4U, 5U, 6U}) {  // The order of stages suits their number.
-    query.ring.positions = positions;
-    Loop loop = choose(query).value().loop;
-    loop.chunks = 16;
-    const Problem problem = {.ranks = 6, .groups = {{3, 3}}};
-    EXPECT_EQ(verify(emit_plans(*find(Collective::all_reduce, "host_staged"), problem), loop).status().message(), "")
-        << positions;
+  for (const auto& [algorithm, positions] : {std::pair{"host_staged", 6U}, {"tree_staged", 4U}}) {
+    for (const std::uint32_t available : {12U, 5U}) {
+      query.algorithm = algorithm;
+      query.remote_channels.partners = available;
+      const Choice choice = choose(query).value();
+      EXPECT_EQ(choice.channels, available);
+      EXPECT_EQ(choice.loop.ring, positions);
+      const std::uint64_t used = choice.chunk_bytes * positions * available;
+      EXPECT_LE(used, query.ring.bytes());
+      EXPECT_GE(used, query.ring.bytes() * 9 / 10);
+      EXPECT_TRUE(choice.staged && choice.by_switches);
+      Loop loop = choice.loop;
+      loop.chunks = 16;
+      const Problem problem = {.ranks = 6, .groups = {{3, 3}}};
+      EXPECT_EQ(verify(emit_plans(*find(Collective::all_reduce, algorithm), problem), loop).status().message(), "");
+    }
   }
 }
 

@@ -31,7 +31,10 @@ struct Costs : tutti::Costs {
   // Time of a channel per message that a step sends or receives, in addition to step_us, which counts once per step.
   std::array<double, kProtocolCount> message_us{};
   std::array<double, kProtocolCount> received_us{};  // Time from the arrival of a message until the step begins.
-  double launch_graph_us = 0;                        // Host time per call in a graph.
+  // Time in which the proxy of a rank sends a message of a channel to another host, and receives one. It limits the
+  // messages per second of a port, in each direction. 0: no limit.
+  double proxy_us = 0;
+  double launch_graph_us = 0;  // Host time per call in a graph.
   // Host time per call of one process for several devices: a constant, plus a term per device, plus a term per channel
   // of each device.
   double launch_many_us = 0, launch_device_us = 0, launch_channel_us = 0;

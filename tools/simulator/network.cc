@@ -1,6 +1,7 @@
 #include "tools/simulator/network.h"
 
 #include <algorithm>
+#include <set>
 
 #include "src/topology/figures.h"
 
@@ -11,6 +12,11 @@ std::uint32_t Network::rail_of(Rank rank) const {
   if (moved_.empty()) return rail;
   const auto moved = moved_.find({host_of(rank), rail});
   return moved == moved_.end() ? rail : moved->second;
+}
+
+double Network::ranks_per_port() const {
+  const std::set<std::uint32_t> used(rail_of_.begin(), rail_of_.begin() + ranks_per_host_);
+  return static_cast<double>(ranks_per_host_) / static_cast<double>(used.size());
 }
 
 bool Network::joined_by_nvlinks(Rank from, Rank to) const {

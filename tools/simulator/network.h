@@ -71,6 +71,8 @@ class Network {
 
   Rank ranks() const { return cluster_.hosts * ranks_per_host_; }
   std::uint32_t ranks_per_host() const { return ranks_per_host_; }
+  // Mean number of ranks of a host that share a network port, or a link that stands for several ports.
+  double ranks_per_port() const;
   // Number of hosts in an NVLink domain; 1 if no NVLinks join hosts.
   std::uint32_t hosts_per_nvlink_domain() const { return one_island() ? domain_hosts_ : 1; }
   const Cluster& cluster() const { return cluster_; }

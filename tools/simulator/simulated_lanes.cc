@@ -30,6 +30,7 @@ SimulatedLanes::SimulatedLanes(const Program& program, const Network& network, c
       slot_free_(program.lanes.size() * request.loop.slots) {
   for (ResourceId id = 0; id < links_.size(); ++id)
     if (program.sharers[id] > 0) lay_link(id);
+  limit_ports();
   join_links();
   lay_lanes();
 }
@@ -49,9 +50,23 @@ void SimulatedLanes::lay_link(ResourceId id) {
   const double rate = link.gbytes_per_s * request_.costs.efficiency[static_cast<std::size_t>(link.kind)] * part;
   LinkState& state = links_[id];
   state.parallel = link.parallel / program_.sharers[id];
-  state.us_per_byte = 1e-3 / rate;
+  state.us_per_byte = static_cast<float>(1e-3 / rate);
   state.first = static_cast<std::uint32_t>(side_by_side_.size());
   if (state.parallel > 1) side_by_side_.resize(side_by_side_.size() + state.parallel);
+}
+
+// A message of the simulation stands for one of each channel. The ranks of a port have a proxy each.
+void SimulatedLanes::limit_ports() {
+  if (network_.cluster().hosts == 1) return;
+  const double message_us = request_.costs.proxy_us * request_.channels / network_.ranks_per_port();
+  const auto limit = [&](ResourceId id) {
+    if (network_.resource(id).kind == LinkKind::network) links_[id].message_us = static_cast<float>(message_us);
+  };
+  for (const LaneLinks& lane : program_.lanes) {
+    const Route& route = lane.route;
+    std::for_each_n(route.out.begin(), route.outs - route.shared, limit);
+    std::for_each_n(route.in.begin(), route.ins, limit);
+  }
 }
 
 // Joins consecutive links that carry the same messages. Messages only ever wait for the slowest of them, so that link
@@ -91,7 +106,10 @@ void SimulatedLanes::join_links() {
       row.push_back(next);
       if (links_[next].us_per_byte > links_[slowest].us_per_byte) slowest = next;
     }
-    for (const ResourceId each : row) joined_to_[each] = slowest;
+    for (const ResourceId each : row) {
+      joined_to_[each] = slowest;
+      links_[slowest].message_us = std::max(links_[slowest].message_us, links_[each].message_us);
+    }
   }
 }
 
@@ -140,7 +158,7 @@ double SimulatedLanes::occupy(ResourceId id, double at, double bytes, double& fi
   LinkState& link = links_[id];
   double& free = free_of(link);
   const double start = std::max(at, free);
-  free = start + bytes * link.us_per_byte;
+  free = start + std::max<double>(bytes * link.us_per_byte, link.message_us);
   link.bytes += bytes;
   finish = std::max(finish, free);
   if (request_.trace != nullptr && request_.trace->size() < request_.max_traced)

@@ -100,7 +100,8 @@ class SimulatedLanes {
 
   struct alignas(32) LinkState {
     double free_us = 0;
-    double us_per_byte = 0;
+    float us_per_byte = 0;
+    float message_us = 0;  // Minimum time of a message.
     double bytes = 0;
     std::uint32_t parallel = 1;  // Number of parallel links.
     std::uint32_t first = 0;     // Parallel links: index of the times at which each is free.
@@ -109,6 +110,7 @@ class SimulatedLanes {
 
   double multicast_part() const;  // Fraction of a link's rate for multicast.
   void lay_link(ResourceId id);
+  void limit_ports();
   void lay_lanes();
   void join_links();
   double& free_of(LinkState& link);

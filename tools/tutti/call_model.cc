@@ -53,7 +53,7 @@ bool CallModel::has_orders(const Algorithm& algorithm) const {
 }
 
 bool CallModel::can_map(const Algorithm& algorithm) const {
-  return !accesses_peers(algorithm.name()) || !spans_network() || algorithm.name() == kHostStaged;
+  return !accesses_peers(algorithm.name()) || !spans_network() || is_staged_over_hosts(algorithm.name());
 }
 
 bool CallModel::spans_network() const {
@@ -109,7 +109,8 @@ Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, con
   const simulator::Network& network = knows_hosts ? networks_.own : networks_.spread;
   limits.orders = orders_of(network, rings_, algorithm.name());
   const std::string_view name = algorithm.name();
-  limits.program.multicast = (name == kSwitchStaged || name == kSwitchMapped || name == kHostStaged) && switches_add();
+  limits.program.multicast =
+      (name == kSwitchStaged || name == kSwitchMapped || is_staged_over_hosts(name)) && switches_add();
   return simulator::Simulation::make(network, costs_, algorithm, problem, limits);
 }
 

@@ -30,7 +30,7 @@ std::uint64_t number_of_process() {
   return number + static_cast<std::uint64_t>(::getpid());
 }
 
-bool requests_ring_over_hosts(const Communicator& member) { return member.options().algorithm == kHostStaged; }
+bool requests_ring_over_hosts(const Communicator& member) { return is_staged_over_hosts(member.options().algorithm); }
 
 // True if multicast objects can serve a plan: hosts have equally many ranks, and more than one. Several hosts, only if
 // the tuner may choose the plan, or the communicator requests it.
@@ -38,7 +38,7 @@ bool suits_multicast(const Hosts& hosts, const Communicator& member) {
   std::map<Rank, Rank> ranks_of;  // By first rank of the host.
   for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
   const Rank size = ranks_of.begin()->second;
-  const bool chosen = ranks_of.size() == 1 || (size >= kMinSwitchRanks && ranks_of.size() <= kMaxStagedHosts);
+  const bool chosen = ranks_of.size() == 1 || (size >= kMinSwitchRanks && ranks_of.size() <= kMaxHostsOnRails);
   return size > 1 && (chosen || requests_ring_over_hosts(member)) &&
          std::all_of(ranks_of.begin(), ranks_of.end(), [=](const auto& host) { return host.second == size; });
 }

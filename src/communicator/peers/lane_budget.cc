@@ -18,7 +18,7 @@ constexpr std::size_t kKiB = 1024;
 // For a rank's lanes from and to other hosts: to all ranks, and in addition to partners and to others on the rail. A
 // further communicator of a process on a device has half of it.
 constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
-constexpr std::size_t kPartnerBytes = 192 * 1024 * kKiB;
+constexpr std::size_t kPartnerBytes = 256 * 1024 * kKiB;
 constexpr std::size_t kRailBytes = 96 * 1024 * kKiB;
 // Sizes of slots along a rail, and the number of channels below which the next size is used instead. Lanes along a rail
 // are used at the same time, so that few bytes each suffice.
@@ -45,8 +45,8 @@ constexpr std::array kChoices = {
 constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4, .position_bytes = 512 * kKiB};
 constexpr StagingRing kRingOfMany = {.channels = 48, .positions = 4};
 constexpr Rank kManyPeers = 7;
-// Between hosts, as many channels as partners have lanes. The five stages of host_staged fill before they drain.
-constexpr StagingRing kRingOverHosts = {.channels = 24, .positions = 6, .position_bytes = 512 * kKiB};
+// Between hosts, half of a shard of 8 ranks is as long as a slot. More channels are not faster, as ports limit them.
+constexpr StagingRing kRingOverHosts = {.channels = 12, .positions = 4, .position_bytes = 2048 * kKiB};
 
 // Peers of a rank, and the memory for their lanes.
 struct LaneRoom {

@@ -53,9 +53,10 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   const bool finds_ring = query.thread_blocks > 0 && has_ring(query, choice.algorithm);
   if (choice.staged && query.problem.ranks > 1 && !finds_ring) {
     const char* const needed =
-        choice.algorithm == kHostStaged
+        is_staged_over_hosts(choice.algorithm)
             ? "each of several hosts, connected by NVSwitches (only if the communicator requests it, not a call, with "
-              "fewer than 6 per host or more than 32 hosts, or if the switches cannot access the memory of a rank: see "
+              "fewer than 6 per host or more than 512 hosts, or if the switches cannot access the memory of a rank: "
+              "see "
               "the log)"
             : "one host, each pair connected by NVLink";
     return unsupported("algorithm '" + std::string(choice.algorithm) + "' needs several GPUs of " + needed +

@@ -8,8 +8,7 @@
 namespace tutti {
 namespace {
 
-constexpr std::size_t kFewHosts = 4;    // Up to so many, all hosts are partners.
-constexpr std::size_t kMaxHosts = 512;  // With more, plans of all hosts take long to emit.
+constexpr std::size_t kFewHosts = 4;  // Up to so many, all hosts are partners.
 
 // Returns the partners of each host.
 std::vector<std::vector<Rank>> partners_of(std::size_t hosts) {
@@ -28,7 +27,7 @@ std::vector<std::vector<Rank>> partners_of(std::size_t hosts) {
   const Problem problem = {.collective = Collective::all_reduce,
                            .ranks = static_cast<Rank>(hosts) * kRanksPerHost,
                            .groups = {std::vector<Rank>(hosts, kRanksPerHost)}};
-  for (const Plan& plan : emit_plans(*find(Collective::all_reduce, "hierarchical"), problem)) {
+  for (const Plan& plan : emit_plans(*find(Collective::all_reduce, "host_tree"), problem)) {
     const Rank host = plan.steps.self() / kRanksPerHost;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       for (const Operand& target : plan.steps[i].targets) {
@@ -53,7 +52,7 @@ Rails::Rails(const RankMapping& by_rails) {
   const std::vector<Rank>& hosts = by_rails.groups[0];
   const Rank size = hosts.front();
   const bool equal = std::all_of(hosts.begin(), hosts.end(), [=](Rank ranks) { return ranks == size; });
-  if (!equal || size < 2 || hosts.size() < 2 || hosts.size() > kMaxHosts) return;
+  if (!equal || size < 2 || hosts.size() < 2 || hosts.size() > kMaxHostsOnRails) return;
   ranks_per_host_ = size;
   positions_.resize(hosts.size() * size);
   for (Rank position = 0; position < positions_.size(); ++position)

@@ -10,11 +10,13 @@
 
 namespace tutti {
 
+inline constexpr std::size_t kMaxHostsOnRails = 512;  // With more, plans of all hosts take long to emit.
+
 // Maximum lanes from one rank to another on its rail that a plan has on each channel, unless they are partners.
 inline constexpr std::uint16_t kRailTags = 1;
 
 // Ranks with the same position on their hosts are on one rail. If there are few hosts, all ranks of a rail are
-// partners, otherwise those of neighbours in a ring, and of hosts that exchange data in the hierarchical all-reduce.
+// partners, otherwise those of neighbours in a ring, and in the two trees of all-reduces.
 // Equal on all ranks.
 class Rails {
  public:

@@ -62,7 +62,7 @@ RankMapping rail_rank_mapping(const Hosts& hosts) {
 }
 
 bool moves_blocks_with_ranks(std::string_view algorithm, Collective collective) {
-  return (algorithm == "hierarchical" || algorithm == "host_ring" || algorithm == kHostStaged) &&
+  return (algorithm == "hierarchical" || algorithm == "host_ring" || is_staged_over_hosts(algorithm)) &&
          (collective == Collective::all_gather || collective == Collective::reduce_scatter);
 }
 

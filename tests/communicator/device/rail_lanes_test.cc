@@ -1,5 +1,4 @@
 // Lanes along rails: pairs of ranks that hierarchical plans connect have more lanes than others.
-#include <bit>
 #include <map>
 #include <numeric>
 #include <set>
@@ -50,9 +49,9 @@ TEST(Rails, ConnectPositions) {
   EXPECT_EQ(Rails(reversed).between(0, 3), RemotePeers::partners);
   EXPECT_EQ(Rails(reversed).between(0, 2), RemotePeers::all);
   const Rails many(hosts_of(8, 4));
-  EXPECT_EQ(many.partners() + many.others(), 7U);
+  EXPECT_GE(many.partners() + many.others(), 7U) << "hosts differ in their numbers of partners";
   EXPECT_EQ(many.between(1, 5), RemotePeers::partners);
-  EXPECT_EQ(many.between(1, 13), RemotePeers::rail);
+  EXPECT_EQ(many.between(1, 9), RemotePeers::rail);
   EXPECT_EQ(many.between(1, 14), RemotePeers::all);
 }
 
@@ -64,18 +63,16 @@ TEST(Rails, LimitTagsOnlyBeyondPartners) {
     for (const Operand& lane : lanes) plan.steps.fold({input(0)}, {lane});
     return rails.peers_of({&plan, 1}, {});
   };
-  const Operand partner = lane(5, 1, kRailTags), on_rail = lane(13, 1, 0);
+  const Operand partner = lane(5, 1, kRailTags), on_rail = lane(9, 1, 0);
   EXPECT_EQ(peers_of({partner, on_rail}), RemotePeers::rail);
   EXPECT_EQ(peers_of({on_rail, partner}), RemotePeers::rail);
-  EXPECT_EQ(peers_of({lane(13, 1, kRailTags), partner}), RemotePeers::all);
+  EXPECT_EQ(peers_of({lane(9, 1, kRailTags), partner}), RemotePeers::all);
 }
 
-// Hierarchical sums of many hosts exchange data with few of them.
-TEST(Rails, GrowSlowlyWithHosts) {
+// Rings and trees of any number of hosts connect each of them with few others.
+TEST(Rails, HaveFewPartners) {
   EXPECT_EQ(Rails(hosts_of(4, 8)).partners(), 3U);
-  EXPECT_LE(Rails(hosts_of(8, 8)).partners(), 5U);
-  EXPECT_LE(Rails(hosts_of(64, 8)).partners(), 8U);
-  EXPECT_LE(Rails(hosts_of(500, 2)).partners(), 2 * 9U + 2);
+  for (const Rank hosts : {5U, 8U, 63U, 64U, 500U}) EXPECT_LE(Rails(hosts_of(hosts, 2)).partners(), 6U) << hosts;
 }
 
 TEST(Rails, AreNone_WithoutEqualHosts) {
@@ -94,7 +91,8 @@ TEST(Rails, CarryHierarchicalPlans) {
     const Rails rails(mapping);
     for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
       const Problem problem = {.collective = collective, .ranks = 4 * hosts, .groups = mapping.groups};
-      const char* algorithm = hosts > 4 && collective != Collective::all_reduce ? "host_ring" : "hierarchical";
+      const bool sums = collective == Collective::all_reduce;
+      const char* algorithm = hosts <= 4 ? "hierarchical" : sums ? "host_tree" : "host_ring";
       EXPECT_EQ(rails.peers_of(emit_plans(*find(collective, algorithm), problem), {}), RemotePeers::partners)
           << name(collective) << ' ' << hosts;
       const Plan last = emit_plan(*find(collective, algorithm), problem, problem.ranks - 1);
@@ -120,23 +118,23 @@ TEST(Rails, CarryWholeSums) {
     const RankMapping mapping = hosts_of(hosts, 2);
     const Rails rails(mapping);
     const Problem problem = {.collective = Collective::all_reduce, .ranks = 2 * hosts, .groups = mapping.groups};
-    const auto carries = [&](const char* algorithm) {
-      return rails.peers_of(emit_plans(*find(Collective::all_reduce, algorithm), problem), {}) == RemotePeers::partners;
+    const auto peers_of = [&](const char* algorithm) {
+      return rails.peers_of(emit_plans(*find(Collective::all_reduce, algorithm), problem), {});
     };
-    EXPECT_TRUE(carries("host_ring")) << hosts;
-    EXPECT_EQ(carries("host_one_shot"), hosts <= 4) << hosts;
-    EXPECT_EQ(carries("host_doubling"), hosts <= 4 || std::has_single_bit(hosts)) << hosts;
+    EXPECT_EQ(peers_of("host_tree"), RemotePeers::partners) << hosts;
+    EXPECT_EQ(peers_of("tree_staged"), RemotePeers::partners) << hosts;
+    EXPECT_EQ(peers_of("host_one_shot"), hosts <= 4 ? RemotePeers::partners : RemotePeers::rail) << hosts;
+    EXPECT_EQ(peers_of("host_doubling"), hosts <= 4 ? RemotePeers::partners : RemotePeers::rail) << hosts;
   }
 }
 
 TEST(LaneBudget, HasManyChannels_AlongRails) {
   EXPECT_EQ(budget_of(2, 8).fewer_peers.partners, 24U);
   EXPECT_EQ(budget_of(4, 8).fewer_peers.partners, 24U);
-  EXPECT_GE(budget_of(8, 8).fewer_peers.partners, 16U);
-  EXPECT_GE(budget_of(64, 8).fewer_peers.partners, 12U);
+  for (const Rank hosts : {5U, 8U, 12U, 64U, 500U}) EXPECT_GE(budget_of(hosts, 8).fewer_peers.partners, 20U) << hosts;
   EXPECT_EQ(budget_for({.local = 7, .remote = 8}).fewer_peers.partners, 0U);
   EXPECT_EQ(budget_of(4, 8).fewer_peers.rail, 0U);
-  EXPECT_EQ(budget_of(8, 8).fewer_peers.rail, 23U);
+  EXPECT_EQ(budget_of(8, 8).fewer_peers.rail, 24U);
   EXPECT_GE(budget_of(64, 8).fewer_peers.rail, 4U);
   for (const Rank hosts : {2U, 3U, 4U, 8U, 12U, 64U, 200U}) {
     const LaneBudget budget = budget_of(hosts, 8);
@@ -146,7 +144,7 @@ TEST(LaneBudget, HasManyChannels_AlongRails) {
     };
     EXPECT_GE(budget.fewer_peers.partners, budget.remote_channels) << hosts;
     EXPECT_GE(budget.rail_slot_bytes, budget.remote_slot_bytes) << hosts;
-    EXPECT_LE(rails.partners() * more(RemotePeers::partners), std::size_t{192} << 20) << hosts;
+    EXPECT_LE(rails.partners() * more(RemotePeers::partners), std::size_t{256} << 20) << hosts;
     EXPECT_LE(rails.others() * more(RemotePeers::rail), std::size_t{96} << 20) << hosts;
   }
 }
