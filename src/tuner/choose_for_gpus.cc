@@ -25,6 +25,8 @@ constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cos
 // ranks on one H200, whose memory limited both, it was 1.15 times as fast as two_shot from 1 to 64 MiB.
 constexpr std::uint64_t kMinStagedBytes = 640 * kKiB;
 constexpr std::uint64_t kMaxStagedBytes = 2048 * kKiB;
+// All-gathers and reduce-scatters of communicators with few lanes: minimum total over the ranks.
+constexpr std::uint64_t kMinStagedBlocksBytes = 8192 * kKiB;
 // switch_mapped is predicted to beat switch_staged from this size on, and between fewer ranks two_shot_mapped.
 constexpr std::uint64_t kMinSwitchMappedBytes = 8192 * kKiB;
 constexpr std::uint64_t kMinSwitchMappedOfFewBytes = 4096 * kKiB + 1;
@@ -32,9 +34,7 @@ constexpr Rank kMinSwitchMappedRanks = 4;
 constexpr std::uint64_t kStagedChannelBytes = 16 * kKiB;
 constexpr std::uint32_t kFullRingChannels = 24;
 constexpr std::uint64_t kPositionGranule = 16 * kKiB;
-// Positions of the staging ring from which the stages run with the earliest one first.
-constexpr std::uint32_t kPositionsAhead = 3;
-// Positions of algorithms between hosts, enough for that. Only adjacent stages of tree_staged share scratch.
+// Positions of algorithms between hosts. Only adjacent stages of tree_staged share scratch.
 constexpr std::uint32_t kPositionsOfHosts = 6, kPositionsOfTree = 4;
 constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
@@ -84,17 +84,32 @@ bool prefers_switches(const Query& query) {
          ranks <= kFewRanks && query.block_bytes >= kMinStagedBytes;
 }
 
-// Algorithm that is predicted to be the fastest, if it uses the staging ring; else "".
-std::string_view on_ring(const Query& query) {
+// True if the staging ring serves Simple calls, in the memory of each peer.
+bool has_usable_ring(const Query& query) {
   const Rank ranks = query.problem.ranks;
-  if (!has_ring(query, kSwitchStaged) || !permits_simple(query) || ranks == 1 || ranks > kFewRanks) return "";
+  return has_ring(query, kSwitchStaged) && permits_simple(query) && ranks > 1 && ranks <= kFewRanks;
+}
+
+// True for a further communicator. For large calls, a channel with lanes is as fast as 1.25 of the ring, and links
+// limit more channels than kFullRingChannels.
+bool has_few_lanes(const Query& query) {
+  const std::uint32_t ring_channels = std::min(query.ring.channels, kFullRingChannels);
+  return 5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, ring_channels);
+}
+
+// Algorithm for an all-reduce that is predicted to be the fastest, if it uses the staging ring; else "".
+std::string_view on_ring(const Query& query) {
+  if (!has_usable_ring(query)) return "";
   if (query.block_bytes < std::min(kMinStagedBytes, max_ll_bytes(query, "two_shot") + 1)) return "";
   if (prefers_switches(query)) return kSwitchStaged;
-  // A further communicator has few lanes. For large sums, a channel with lanes is as fast as 1.25 of the ring, and
-  // links limit more channels than kFullRingChannels.
-  const std::uint32_t ring_channels = std::min(query.ring.channels, kFullRingChannels);
-  const bool few_lanes = 5 * usable_channels(query, query.lane_channels) <= 4 * usable_channels(query, ring_channels);
-  return query.block_bytes <= kMaxStagedBytes || (few_lanes && !query.mapped) ? "two_shot_staged" : "";
+  const bool by_ring = query.block_bytes <= kMaxStagedBytes || (has_few_lanes(query) && !query.mapped);
+  return by_ring ? "two_shot_staged" : "";
+}
+
+// The same for all-gathers and reduce-scatters that cannot use the buffers.
+bool moves_blocks_on_ring(const Query& query) {
+  return has_usable_ring(query) && has_few_lanes(query) && query.compression == CompressionFormat::none &&
+         query.block_bytes * query.problem.ranks >= kMinStagedBlocksBytes;
 }
 
 // Size from which switches in the buffers are predicted to be faster than the staging ring.
@@ -161,7 +176,8 @@ std::string_view algorithm_for(const Query& query) {
   switch (query.problem.collective) {
     case Collective::all_reduce: return all_reduce(query);
     case Collective::all_gather:
-    case Collective::reduce_scatter: return in_place ? "direct_mapped" : "direct";
+    case Collective::reduce_scatter:
+      return in_place ? "direct_mapped" : !mapped && moves_blocks_on_ring(query) ? "direct_staged" : "direct";
     case Collective::all_to_all:
       return in_place && (!query.on_nvlinks || query.block_bytes >= kMinMappedExchangeBytes) ? "direct_mapped"
                                                                                              : "direct";
@@ -286,10 +302,7 @@ Choice choose_for_gpus(const Query& query) {
   // of LL that overlapped.
   choice.loop.skew = choice.protocol == Protocol::ll ? 0 : 1;
   choice.loop.order = StageOrder::earliest_first;
-  if (!choice.staged) return choice;
-  // With few positions, stages must drain before they fill.
-  choice.loop.ring = positions_of(query, choice);
-  if (choice.loop.ring < kPositionsAhead) choice.loop.order = StageOrder::latest_first;
+  if (choice.staged) choice.loop.ring = positions_of(query, choice);
   return choice;
 }
 

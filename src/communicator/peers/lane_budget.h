@@ -34,7 +34,8 @@ inline constexpr std::uint32_t kMaxLaneTags = 2;
 enum class LaneLimit : std::uint32_t { large, small, in_host_memory };
 inline constexpr std::size_t kLargeLaneBytes = 128 << 20;
 inline constexpr std::size_t kSmallLaneBytes = 48 << 20;
-inline constexpr StagingRing kSmallRing = {.channels = 16, .positions = 2};  // In further communicators.
+// In further communicators, whose few lanes it replaces for large calls. Shorter positions would be slower.
+inline constexpr StagingRing kSmallRing = {.channels = 24, .positions = 3, .position_bytes = 256 * 1024};
 
 struct LaneBudget {
   // Within a host, and to partners (Rails). LL stores twice the bytes of its data.

@@ -39,7 +39,7 @@ TEST(LaneBudget, IsSmaller_ForFurtherCommunicators) {
     EXPECT_LE(in_host.bytes, further.bytes) << ranks;
     EXPECT_LE(in_host.channels, 8U) << ranks;
     EXPECT_EQ(first.ring.bytes(), (ranks <= 8 ? 96 : 24) * kMiB) << ranks;
-    EXPECT_EQ(further.ring.bytes(), 4 * kMiB) << ranks;
+    EXPECT_EQ(further.ring.bytes(), 18 * kMiB) << ranks;
     EXPECT_EQ(in_host.ring.bytes(), 0U) << ranks;
   }
   EXPECT_GE(budget_for({.local = 7}, kPageBytes, LaneLimit::small).channels, 6U);

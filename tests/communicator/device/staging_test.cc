@@ -84,15 +84,14 @@ TEST(Staging, ComputesCorrectResults_BetweenDevicesOfAProcess) {
   islands.expect_right([](DeviceRanks& own, Rank first) { return run_own(own, first, kRanks); });
 }
 
-// The smaller ring has two positions, so that stages drain before they fill.
 TEST(Staging, ComputesCorrectResults_InFurtherCommunicators) {
   constexpr Rank kRanks = 3;
   const auto work = [](DeviceRanks& own, Rank first) -> std::string {
     own.backend(0).peers().own_memory().set_large_lanes();
     auto part = own[0].split(0, 0, own[0].options());
     if (!part.ok()) return std::move(part).status().message();
-    if (own.backend(0).peers().ring().positions != 4) return "the first ring is small";
-    if (part.value()->on_device()->peers().ring().positions != 2) return "a further ring is large";
+    if (own.backend(0).peers().ring().channels != 48) return "the first ring is small";
+    if (part.value()->on_device()->peers().ring().channels != 24) return "a further ring is large";
     return run_staged(own, first, kRanks, {part.value().get()});
   };
   DeviceProcessGroup processes;
