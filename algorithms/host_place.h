@@ -28,7 +28,7 @@ struct HostPlace {
   Rank before(Rank i) const { return rank_on((host + hosts - i) % hosts); }
 };
 
-// Base of these algorithms. Switches need hosts of equal sizes, and add uncompressed numbers.
+// Base of these algorithms, which need hosts of equal sizes. Switches add uncompressed numbers.
 class EntryBySwitchesOfHosts : public EntryOverHosts {
  public:
   using EntryOverHosts::EntryOverHosts;

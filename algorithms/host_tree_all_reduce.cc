@@ -27,6 +27,8 @@ class HostTree : public EntryBySwitchesOfHosts {
   HostTree(const char* name, const char* summary, PeerAccess access)
       : EntryBySwitchesOfHosts(Collective::all_reduce, name, summary), access_(access) {}
 
+  bool supports_compression(const Problem&) const override { return access_ == PeerAccess::each_peer; }
+
   // Inputs, sums of hosts and `depth` hops up, as many down, results.
   Shape shape(const Problem& problem) const override {
     const HostMap map(problem);
@@ -64,6 +66,7 @@ class HostTree : public EntryBySwitchesOfHosts {
                           .between = (2 + children) / kHalves};
     cost_law.folded = inside + children * half;
     cost_law.longest = half;
+    cost_law.rounded = inside + mean_depth(map.hosts()) + 1;
     cost_law.units = kHalves * static_cast<std::uint64_t>(map.smallest());
     return cost_law;
   }

@@ -287,7 +287,8 @@ class Communicator(Messages):
         if kind is None:
             self.close()
             return
-        successful_exit = isinstance(value, SystemExit) and value.code in (None, 0)
+        successful_exit = isinstance(value, GeneratorExit) or (
+            isinstance(value, SystemExit) and value.code in (None, 0))
         if self._owner is None and not successful_exit:
             c.comm_abort(self._handle)
         try:

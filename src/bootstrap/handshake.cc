@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::uint64_t kMagic = 0x316f6c6c65486954;  // "TiHello1"
 // Increment it when ranks of different versions could no longer work together. This covers the messages of joining, the
-// frames, board and lanes in shared memory, and the chunks and signatures of calls.
-constexpr std::uint32_t kVersion = 13;
+// frames, board and lanes in shared memory, the choices and lanes of plans, and the chunks and signatures of calls.
+constexpr std::uint32_t kVersion = 14;
 
 // Converts errno of a connection: a remote error if the peer process has ended, else a system error.
 Status broken(const char* action) {

@@ -33,7 +33,7 @@ struct StagingRing {
 };
 
 // Ranks of other hosts to which a plan sends: all, those on the rail of a rank (with its position on their hosts), or
-// only those of them that hierarchical all-reduces and rings of hosts use. Lanes to fewer peers have more channels.
+// only those of them that rings and trees of hosts use. Lanes to fewer peers have more channels.
 enum class RemotePeers : std::uint8_t { all, rail, partners };
 
 // Channels with lanes to such peers. 0: there are none.
@@ -113,7 +113,8 @@ Choice choose_for_gpus(const Query& query);
 // Devices: returns the algorithm for a request of NVLS by NCCL's name: kSwitchMapped if switches serve the buffers and
 // it is predicted to be the faster one, else kSwitchStaged.
 std::string_view switch_algorithm(const Query& query);
-// Devices: true if an algorithm finds a staging ring. Between ranks of several hosts only kHostStaged does.
+// Devices: true if an algorithm finds a staging ring. Between ranks of several hosts only those of
+// is_staged_over_hosts() do.
 bool has_ring(const Query& query, std::string_view algorithm);
 // Devices: limits the channels to those requested and available. A minimum above the available number has no effect.
 void limit_channels(const Query& query, Choice& choice);

@@ -14,12 +14,13 @@ constexpr std::size_t kFewHosts = 4;
 // hosts use recursive doubling between them, up to a size.
 constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kMaxWholeSumBytes = 512 * kKiB;
 constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
-// Sums of which each host adds a part, with messages to all hosts: size times the number of hosts.
+// Sums of which each host adds a part, with messages to all hosts: size times the number of hosts. Between 3 and
+// kFewHosts hosts, of any size.
 constexpr std::uint64_t kStagedSumBytes = 48 * 1024 * kKiB;
 // From this size on, more than 2 hosts use trees, even if there are few. Messages of trees do not get shorter.
 constexpr std::uint64_t kTreeSumBytesOfFew = 32 * 1024 * kKiB;
 // More hosts are many.
-constexpr std::size_t kMaxSeveralHosts = 24;
+constexpr std::size_t kMaxSeveralHosts = 16;
 // Blocks of all-gathers and reduce-scatters that the switches of hosts serve: maximum total over the hosts.
 constexpr std::uint64_t kMaxStagedBlocksBytes = 1024 * kKiB, kMaxStagedBlocksBytesOfMany = 2048 * kKiB;
 // Recursive doubling of all ranks: times the number of hosts, or for many hosts the second size.
@@ -32,9 +33,10 @@ constexpr std::uint64_t kMaxRailBytes = 4096 * kKiB, kMaxRailBytesOfMany = 512 *
 // than 3 hosts use a binary tree, which does not distinguish hosts.
 constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;
 constexpr std::uint64_t kMaxTreeBytesOfHosts = 256 * kKiB;
-// Sums to a root along chains inside hosts and trees of hosts: minimum hosts, and maximum size.
+// Sums to a root along chains inside hosts and trees of hosts: minimum hosts, size times the number of hosts above
+// which they are used, and maximum size per host.
 constexpr std::size_t kMinHostsOfTreeToRoot = 8;
-constexpr std::uint64_t kMaxTreeBytesToRoot = 4096 * kKiB;
+constexpr std::uint64_t kMinTreeBytesToRoot = 2048 * kKiB, kMaxTreeBytesToRoot = 512 * kKiB;
 constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer messages in sequence.
 // All-to-all by ranks that forward the blocks of their hosts: minimum ranks of a host, and of all hosts, which depends
 // on the size of a host.
@@ -85,7 +87,8 @@ std::string_view all_reduce(const Query& query, std::size_t hosts) {
   const bool grouped = !query.problem.groups.empty();
   if (grouped && has_switches(query, kTreeStaged)) {
     if (is_whole_sum(query, hosts)) return "host_one_shot";
-    const bool by_parts = query.block_bytes * hosts <= kStagedSumBytes && hosts <= kMaxStagedHosts;
+    const bool few = hosts > 2 && hosts <= kFewHosts;
+    const bool by_parts = few || (query.block_bytes * hosts <= kStagedSumBytes && hosts <= kMaxStagedHosts);
     return by_parts && has_switches(query, kHostStaged) ? kHostStaged : kTreeStaged;
   }
   const std::string_view small = small_sum(query, hosts);
@@ -119,9 +122,10 @@ std::string_view from_or_to_root(const Query& query) {
   const std::uint64_t direct = sends ? kDirectBytesFromRoot : kDirectBytesToRoot;
   if (ranks <= kMaxDirectRanksOfRoot && query.block_bytes * remote <= direct) return "direct";
   const std::size_t hosts = query.problem.groups[0].size();
-  if (query.block_bytes <= kMaxTreeBytesOfHosts && hosts > 3) return "binary_tree";
-  const bool medium = query.block_bytes <= kMaxTreeBytesToRoot && hosts >= kMinHostsOfTreeToRoot;
-  return medium && supports(query, "hierarchical_tree") ? "hierarchical_tree" : "hierarchical";
+  const bool medium = hosts >= kMinHostsOfTreeToRoot && query.block_bytes * hosts > kMinTreeBytesToRoot &&
+                      query.block_bytes <= kMaxTreeBytesToRoot * hosts;
+  if (medium && supports(query, "hierarchical_tree")) return "hierarchical_tree";
+  return query.block_bytes <= kMaxTreeBytesOfHosts && hosts > 3 ? "binary_tree" : "hierarchical";
 }
 
 std::string_view all_to_all(const Query& query) {
@@ -144,7 +148,7 @@ std::string_view choose_over_hosts(const Query& query) {
   switch (query.problem.collective) {
     case Collective::all_reduce:
       if (!compressed) return all_reduce(query, hosts);
-      return flat ? "" : once_between_hosts(query);
+      return flat ? "" : prefers_tree(query, hosts) ? "host_tree" : once_between_hosts(query);
     case Collective::all_gather:
     case Collective::reduce_scatter: return flat ? "" : between_all(query, hosts);
     case Collective::broadcast:

@@ -60,7 +60,8 @@ TEST(SwitchesOfHosts, ReuseTheRing) {
             "right");
 }
 
-// Trees of 2 to 5 hosts, the largest with two hosts between the root and leaves.
+// Trees of 2 to 5 hosts, the largest with two hosts between the root and leaves, beside calls that divide the ring
+// otherwise.
 TEST(SwitchesOfHosts, AddThroughTrees) {
   constexpr SwitchCall kCalls[] = {{DataType::float32, Reduction::sum, 1},
                                    {DataType::bfloat16, Reduction::avg, 1005},
@@ -70,7 +71,13 @@ TEST(SwitchesOfHosts, AddThroughTrees) {
                                    {.count = 5}};
   for (const std::vector<Rank>& host_of :
        {std::vector<Rank>{0, 0, 1, 1}, {0, 1, 2, 0, 1, 2}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4}}) {
-    const auto work = [&](const Member& member) { return run_calls(member, kCalls, "tree_staged"); };
+    const auto work = [&](const Member& member) -> std::string {
+      for (const char* algorithm : {"tree_staged", "host_staged", "tree_staged"}) {
+        const std::string result = run_calls(member, kCalls, algorithm);
+        if (result != "right") return algorithm + (": " + result);
+      }
+      return "right";
+    };
     EXPECT_EQ(run_requested(host_of, "all", work, "tree_staged"), "right") << testing::PrintToString(host_of);
   }
 }
@@ -109,13 +116,26 @@ TEST(SwitchesOfHosts, HaveNoRing_WhereHostsHaveFewRanks) {
   EXPECT_EQ(run_ranks_on_hosts({0, 0, 1, 1}, "all", has_no_ring), "right");
 }
 
-// NCCL_ALGO=NVLS is for one host.
-TEST(SwitchesOfHosts, IgnoreNcclsVariable) {
-  const auto work = [](const Member& member) -> std::string {
-    const std::string ran = run_switch_call(member, {.count = 3001, .by_nccl = true}, "switch_staged");
+// NCCL_ALGO=NVLS is for one host, and NVLSTree for types that switches add, where there is a ring.
+TEST(SwitchesOfHosts, IgnoreNcclsVariable_WhereTheyDoNotServe) {
+  const auto runs = [](const Member& member, DataType type, const char* algorithm) {
+    return run_switch_call(member, {.type = type, .count = 3001, .by_nccl = true}, algorithm);
+  };
+  const auto work = [&](const Member& member) -> std::string {
+    for (const char* algorithm : {"switch_staged", "tree_staged"}) {
+      const std::string ran = runs(member, DataType::float32, algorithm);
+      if (ran != "ran host_one_shot") return algorithm + (": " + ran);
+    }
+    return "right";
+  };
+  for (const char* multicast : {"none", "all"})  // The log may follow.
+    EXPECT_EQ(run_ranks_on_hosts({0, 0, 1, 1}, multicast, work).substr(0, 5), "right");
+  const auto with_ring = [&](const Member& member) -> std::string {
+    if (const std::string ran = runs(member, DataType::float32, "tree_staged"); ran != "right") return ran;
+    const std::string ran = runs(member, DataType::int32, "tree_staged");
     return ran == "ran host_one_shot" ? "right" : ran;
   };
-  EXPECT_EQ(run_ranks_on_hosts({0, 0, 1, 1}, "all", work).substr(0, 5), "right");  // The log may follow.
+  EXPECT_EQ(run_requested({0, 0, 1, 1}, "all", with_ring, "tree_staged").substr(0, 5), "right");
 }
 
 // No plan uses them.

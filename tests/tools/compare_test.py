@@ -207,7 +207,7 @@ class Page(unittest.TestCase):
                    collective.replace("-", "_"))["candidates"]
 
     def test_times_of_blocks_by_switches_of_hosts_match(self):
-        rows = self.rows_of("On up to 64 hosts of at least 6 GPUs", "blocks of")
+        rows = self.rows_of("On up to 64 hosts of 6 to 8 GPUs", "blocks of")
         self.assertEqual(len(rows), 2)
         for row in rows:
             for hosts in (2, 4, 8, 16):

@@ -185,7 +185,7 @@ tutti_add_test(NAME tools.explain_fails_without_candidates LABELS tools COMMAND 
 tutti_add_test(NAME tools.explain_requires_options LABELS tools COMMAND ${expect} 2 "tutti explain needs --bytes and one of --ranks"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --ranks 2)
 tutti_add_test(NAME tools.explain_topology LABELS tools COMMAND ${expect} 0
-               "^all_reduce of 32 ranks, groups 8[+]8[+]8[+]8, .* GPUs, between hosts\nchosen: tree_staged/Simple .*hierarchical +Simple "
+               "^all_reduce of 32 ranks, groups 8[+]8[+]8[+]8, .* GPUs, between hosts\nchosen: host_staged/Simple .*hierarchical +Simple "
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --topology dgx-h100 --hosts 4)
 tutti_add_test(NAME tools.explain_counts_hosts LABELS tools COMMAND ${expect} 0 "^all_reduce of 100000 ranks, groups 12500x8,"
                $<TARGET_FILE:tutti_tool> explain --collective all_reduce --bytes 16M --topology dgx-h100 --hosts 12500)

@@ -102,22 +102,30 @@ TEST(ChooseForGpus, SendsSmallBlocksDirectly_BetweenHosts) {
   EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, 128 << 10, 4)), "binary_tree");
   for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
     EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 4)), "binary_tree");
-    EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 64)), "binary_tree");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 256 << 10, 7)), "binary_tree");
     EXPECT_EQ(chosen(query_on_hosts(collective, 512 << 10, 4)), "hierarchical");
     EXPECT_EQ(chosen(query_on_hosts(collective, 8, 80)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 8, 81)), "binary_tree") << "many messages";
     EXPECT_EQ(chosen(query_on_hosts(collective, 8 << 20, 8)), "hierarchical");
   }
+  EXPECT_EQ(chosen(query_on_hosts(Collective::broadcast, 256 << 10, 64)), "binary_tree");
+  EXPECT_EQ(chosen(query_on_hosts(Collective::broadcast, 4 << 20, 8)), "hierarchical");
   EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, 4 << 20, 7)), "hierarchical");
-  EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, 4 << 20, 8)), "hierarchical_tree");
+  for (const Rank hosts : {8U, 64U}) {
+    const std::uint64_t min = (2 << 20) / hosts, max = std::uint64_t{512 << 10} * hosts;
+    EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, min, hosts)), "binary_tree");
+    EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, min + 1, hosts)), "hierarchical_tree");
+    EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, max, hosts)), "hierarchical_tree");
+    EXPECT_EQ(chosen(query_on_hosts(Collective::reduce, max + 1, hosts)), "hierarchical");
+  }
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     EXPECT_EQ(chosen(query_on_hosts(collective, 16 << 10, 2)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 2)), "hierarchical");
     EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 3)), "direct");
     EXPECT_EQ(chosen(query_on_hosts(collective, 64 << 10, 3)), "hierarchical");
-    EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 24)), "direct");
-    EXPECT_EQ(chosen(query_on_hosts(collective, 4 << 10, 32)), "direct");
-    EXPECT_EQ(chosen(query_on_hosts(collective, 5 << 10, 32)), "hierarchical") << "many messages";
+    EXPECT_EQ(chosen(query_on_hosts(collective, 32 << 10, 16)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 4 << 10, 17)), "direct");
+    EXPECT_EQ(chosen(query_on_hosts(collective, 5 << 10, 17)), "hierarchical") << "many messages";
   }
 }
 
@@ -195,7 +203,8 @@ TEST(ChooseForGpus, ChoosesTreesOfHosts_ForLargeSums) {
   EXPECT_EQ(chosen(query), "hierarchical") << "there are few lanes to the hosts of the trees";
   query = all_reduce(4 << 20, 8);
   query.compression = CompressionFormat::int8;
-  EXPECT_EQ(chosen(query), "hierarchical");
+  EXPECT_EQ(chosen(query), "host_tree");
+  EXPECT_EQ(choose(query).value().channels, 8U);
   query.compression = CompressionFormat::none;
   query.problem.groups.push_back({4, 4});
   EXPECT_EQ(chosen(query), "hierarchical") << "racks";
@@ -216,7 +225,8 @@ TEST(ChooseForGpus, UsesSwitchesOfHosts) {
                                   hosts > 4 ? RemotePeers::rail : RemotePeers::partners);
     return query;
   };
-  for (const Rank hosts : {2U, 4U, 5U, 16U, 64U}) {
+  for (const Rank hosts : {3U, 4U}) EXPECT_EQ(chosen(query_with_switches(1 << 30, hosts)), "host_staged") << hosts;
+  for (const Rank hosts : {2U, 5U, 16U, 64U}) {
     const std::uint64_t whole = std::min((1U << 20) / (hosts - 1), 512U << 10), parts = (48U << 20) / hosts;
     EXPECT_EQ(chosen(query_with_switches(whole, hosts)), "host_one_shot") << hosts;
     EXPECT_EQ(chosen(query_with_switches(whole + 1, hosts)), "host_staged") << hosts;
@@ -225,9 +235,9 @@ TEST(ChooseForGpus, UsesSwitchesOfHosts) {
   }
   EXPECT_EQ(chosen(query_with_switches(512 << 10, 65)), "tree_staged") << "many messages";
   constexpr std::uint64_t kBytes = 64 << 20;
-  EXPECT_EQ(chosen(query_with_switches(kBytes, 4, 6)), "tree_staged");
-  EXPECT_NE(chosen(query_with_switches(kBytes, 4, 5)), "tree_staged");
-  Query query = query_with_switches(kBytes, 4);
+  EXPECT_EQ(chosen(query_with_switches(kBytes, 8, 6)), "tree_staged");
+  EXPECT_NE(chosen(query_with_switches(kBytes, 8, 5)), "tree_staged");
+  Query query = query_with_switches(kBytes, 8);
   query.protocol = "Simple";
   EXPECT_EQ(chosen(query), "tree_staged");
   query.compression = CompressionFormat::bf16;
@@ -238,7 +248,7 @@ TEST(ChooseForGpus, UsesSwitchesOfHosts) {
   query.by_switches = true;
   query.on_rails.erase(query.on_rails.begin());
   EXPECT_NE(chosen(query), "tree_staged") << "there are few channels";
-  query = query_with_switches(kBytes, 4);
+  query = query_with_switches(kBytes, 8);
   query.ring = {};
   EXPECT_NE(chosen(query), "tree_staged") << "there is no ring";
 }
@@ -258,8 +268,8 @@ Query query_with_blocks(Collective collective, std::uint64_t bytes, Rank hosts) 
 // Short blocks pass the switches, up to a total over the hosts, since a port carries more than with lanes.
 TEST(ChooseForGpus, MovesBlocksBySwitchesOfHosts) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
-    for (const Rank hosts : {2U, 3U, 8U, 24U, 25U, 64U}) {
-      const std::uint64_t max = (hosts > 24 ? 2 << 20 : 1 << 20) / hosts;
+    for (const Rank hosts : {2U, 3U, 8U, 16U, 17U, 64U}) {
+      const std::uint64_t max = (hosts > 16 ? 2 << 20 : 1 << 20) / hosts;
       EXPECT_EQ(chosen(query_with_blocks(collective, 1, hosts)), "host_staged") << hosts;
       EXPECT_EQ(chosen(query_with_blocks(collective, max, hosts)), "host_staged") << hosts;
       EXPECT_NE(chosen(query_with_blocks(collective, max + 1, hosts)), "host_staged") << hosts;
@@ -307,8 +317,9 @@ TEST(ChooseForGpus, DividesRingOfHosts) {
       EXPECT_TRUE(choice.staged && choice.by_switches);
       Loop loop = choice.loop;
       loop.chunks = 16;
-      const Problem problem = {.ranks = 6, .groups = {{3, 3}}};
-      EXPECT_EQ(verify(emit_plans(*find(Collective::all_reduce, algorithm), problem), loop).status().message(), "");
+      for (const Problem& problem :
+           {Problem{.ranks = 6, .groups = {{3, 3}}}, {.ranks = 10, .groups = {{2, 2, 2, 2, 2}}}})
+        EXPECT_EQ(verify(emit_plans(*find(Collective::all_reduce, algorithm), problem), loop).status().message(), "");
     }
   }
 }

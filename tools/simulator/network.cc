@@ -14,6 +14,10 @@ std::uint32_t Network::rail_of(Rank rank) const {
   return moved == moved_.end() ? rail : moved->second;
 }
 
+bool Network::is_port(ResourceId id) const {
+  return id < leaf_link(0, 0, true) && links_[id % links_.size()].kind == LinkKind::network;
+}
+
 double Network::ranks_per_port() const {
   const std::set<std::uint32_t> used(rail_of_.begin(), rail_of_.begin() + ranks_per_host_);
   return static_cast<double>(ranks_per_host_) / static_cast<double>(used.size());

@@ -60,11 +60,11 @@ void SimulatedLanes::limit_ports() {
   if (network_.cluster().hosts == 1) return;
   const double message_us = request_.costs.proxy_us * request_.channels / network_.ranks_per_port();
   const auto limit = [&](ResourceId id) {
-    if (network_.resource(id).kind == LinkKind::network) links_[id].message_us = static_cast<float>(message_us);
+    if (network_.is_port(id)) links_[id].message_us = static_cast<float>(message_us);
   };
   for (const LaneLinks& lane : program_.lanes) {
     const Route& route = lane.route;
-    std::for_each_n(route.out.begin(), route.outs - route.shared, limit);
+    std::for_each_n(route.out.begin(), route.outs, limit);
     std::for_each_n(route.in.begin(), route.ins, limit);
   }
 }

@@ -41,7 +41,7 @@ struct CommunicatorOptions {
   std::string tuner_plugin;             // Name or file, as in TUTTI_TUNER_PLUGIN; empty or "none": no plugin.
   Tune tune = Tune::off;                // Autotuning.
   std::string tune_file;                // File in which rank 0 saves autotuning results; empty: not saved.
-  bool deterministic = false;           // Measurements change no algorithm. Must match on all ranks.
+  bool deterministic = false;           // Neither measurements nor switches change bits. Must match on all ranks.
   WaitMode wait = WaitMode::automatic;  // How this rank waits for its peers.
   std::string version;                  // Version of the library, stored in the tune file.
   bool shows_buffers = true;            // False for internal calls whose record describes another call.

@@ -162,11 +162,13 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
   const bool add = !config().deterministic && switches_add(call.type, call.reduction);
   const bool by_switches = peers_.multicast_ring() != nullptr && (add || !reduces(call.collective)) &&
                            compression.compression == CompressionFormat::none;
+  const bool serve_request =
+      by_switches && peers_.ring().channels > 0 && peers_.network() == is_staged_over_hosts(options.algorithm);
   const bool mapped = (peers_.on_one_device() || windows_.windows_of(call).both()) && knows_factors;
   Query query{.problem = problem,
               .block_bytes = call.count * size_of(call.type),
               .mapped = mapped,
-              .algorithm = forced_algorithm(options, problem, by_switches && !peers_.network()),
+              .algorithm = forced_algorithm(options, problem, serve_request),
               .protocol = protocol,
               .compression = compression.compression,
               .max_relative_error = compression.max_relative_error,

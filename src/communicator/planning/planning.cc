@@ -124,10 +124,12 @@ std::string_view forced_algorithm(const CommunicatorOptions& options, const Prob
     warn_about_nccl_variable("NCCL_ALGO", options.algorithm + " does not support " + describe(problem));
     return {};
   }
-  if (options.algorithm != kSwitchStaged || by_switches) return options.algorithm;
+  const bool over_hosts = is_staged_over_hosts(options.algorithm);
+  if ((options.algorithm != kSwitchStaged && !over_hosts) || by_switches) return options.algorithm;
   warn_about_nccl_variable(
-      "NCCL_ALGO",
-      "for " + describe(problem) + ", NVLS needs GPUs of one host whose switches add or multicast the elements");
+      "NCCL_ALGO", "for " + describe(problem) +
+                       (over_hosts ? ", NVLSTree needs GPUs of several hosts" : ", NVLS needs GPUs of one host") +
+                       " whose switches add or multicast the elements");
   return {};
 }
 

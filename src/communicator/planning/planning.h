@@ -41,8 +41,8 @@ Machine machine_of(const Hosts& hosts);
 Machine machine_of_gpus(const Hosts& hosts);
 
 // Returns the algorithm that the options force. Returns "" if the collective has no algorithm of this name, or if
-// NCCL_ALGO names one that does not support the problem, or switches (NVLS) that do not serve this call. For NVLS it is
-// kSwitchStaged; see switch_algorithm().
+// NCCL_ALGO names one that does not support the problem, or switches (NVLS, NVLSTree) that do not serve this call. For
+// NVLS it is kSwitchStaged; see switch_algorithm(). `by_switches`: they serve the algorithm of the options.
 std::string_view forced_algorithm(const CommunicatorOptions& options, const Problem& problem, bool by_switches);
 
 // Returns the tuner's query for a problem, with all algorithms of the collective.
