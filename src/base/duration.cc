@@ -1,6 +1,7 @@
 #include "src/base/duration.h"
 
 #include <algorithm>
+#include <cstdio>
 
 namespace tutti {
 namespace {
@@ -35,6 +36,12 @@ std::string describe_ms(std::int64_t milliseconds) {
   if (ms < kHourMs) return in_two_units(seconds, 60, " min", " s");
   if (ms < kDayMs) return in_two_units(rounded(ms, kMinuteMs), 60, " h", " min");
   return in_two_units(rounded(ms, kHourMs), 24, " d", " h");
+}
+
+std::string describe_us(double microseconds) {
+  char text[64];
+  std::snprintf(text, sizeof text, microseconds < 999.5 ? "%.3g us" : "%.0f us", microseconds);
+  return text;
 }
 
 }  // namespace tutti

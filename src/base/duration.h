@@ -10,4 +10,7 @@ namespace tutti {
 // one decimal; a negative duration counts as 0.
 std::string describe_ms(std::int64_t milliseconds);
 
+// Three significant digits, or all before the point: "0.123 us", "12.3 us", "1050 us".
+std::string describe_us(double microseconds);
+
 }  // namespace tutti

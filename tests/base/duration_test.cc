@@ -26,6 +26,14 @@ TEST(Duration, RoundsIntoNextUnit_WhenJustBelowIt) {
   EXPECT_EQ(describe_ms(86'399'999), "24 h");
 }
 
+TEST(Duration, HasNoExponent_InMicroseconds) {
+  EXPECT_EQ(describe_us(0.1234), "0.123 us");
+  EXPECT_EQ(describe_us(12.34), "12.3 us");
+  EXPECT_EQ(describe_us(999.4), "999 us");
+  EXPECT_EQ(describe_us(999.6), "1000 us");
+  EXPECT_EQ(describe_us(1'234'567), "1234567 us");
+}
+
 TEST(Duration, IsZero_WhenNegative) { EXPECT_EQ(describe_ms(-5), "0 ms"); }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "src/communicator/autotuning/tuning_class.h"
 
-#include <cstdio>
 #include <mutex>
 #include <set>
 #include <string>
 
+#include "src/base/duration.h"
 #include "src/base/hash.h"
 #include "src/base/log.h"
 #include "src/communicator/planning/planning.h"
@@ -79,14 +79,12 @@ void TuningClass::log_result() const {
   std::string others;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     if (i == autotuner.next() || measured_us[i] == 0) continue;
-    char text[64];
-    std::snprintf(text, sizeof text, " %.3g us", measured_us[i]);
-    others += ", " + describe(candidates[i].choice) + text;
+    others += ", " + describe(candidates[i].choice) + " " + describe_us(measured_us[i]);
   }
-  log(LogLevel::info, "%s from %llu bytes on%s by %s: %.3g us%s", name(calls.collective),
+  log(LogLevel::info, "%s from %llu bytes on%s by %s: %s%s", name(calls.collective),
       static_cast<unsigned long long>(min_bytes(calls.size_class)),
-      calls.mapped ? ", in memory that ranks can map," : "", describe(next()).c_str(), measured_us[autotuner.next()],
-      others.c_str());
+      calls.mapped ? ", in memory that ranks can map," : "", describe(next()).c_str(),
+      describe_us(measured_us[autotuner.next()]).c_str(), others.c_str());
 }
 
 TuningKey tuning_key(const ClassOfCalls& calls, std::span<const Candidate> candidates) {

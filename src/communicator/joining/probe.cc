@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
+#include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/communicator/joining/bandwidth_probe.h"
 
@@ -232,8 +233,9 @@ Result<std::optional<NetworkFigures>> probe_network(Bootstrap& bootstrap, const 
 std::string describe(const NetworkFigures& figures) {
   std::array<char, 160> text{};
   std::snprintf(text.data(), text.size(),
-                "between hosts a message takes %.3g us, a rank sends %.3g GB/s, a host %.3g GB/s, seen in %.3g ms",
-                figures.message_us, figures.rank_gbytes_per_s, figures.host_gbytes_per_s, figures.took_us / 1000);
+                "between hosts a message takes %s, a rank sends %.3g GB/s, a host %.3g GB/s, seen in %.3g ms",
+                describe_us(figures.message_us).c_str(), figures.rank_gbytes_per_s, figures.host_gbytes_per_s,
+                figures.took_us / 1000);
   return text.data();
 }
 
