@@ -1,4 +1,4 @@
-// Place of a rank on its host, for algorithms by the switches of several hosts of equal sizes.
+// Place of a rank on its host, for algorithms for several hosts of equal sizes.
 #pragma once
 
 #include <vector>
@@ -28,8 +28,8 @@ struct HostPlace {
   Rank before(Rank i) const { return rank_on((host + hosts - i) % hosts); }
 };
 
-// Base of these algorithms, which need hosts of equal sizes. Switches add uncompressed numbers.
-class EntryBySwitchesOfHosts : public EntryOverHosts {
+// Base of algorithms for hosts of equal sizes. Most use switches, which add uncompressed numbers.
+class EntryOverEqualHosts : public EntryOverHosts {
  public:
   using EntryOverHosts::EntryOverHosts;
   bool supports(const Problem& problem) const override {

@@ -14,11 +14,11 @@
 namespace tutti {
 namespace {
 
-class HostStaged : public EntryBySwitchesOfHosts {
+class HostStaged : public EntryOverEqualHosts {
  public:
   HostStaged()
-      : EntryBySwitchesOfHosts(Collective::all_gather, "host_staged",
-                               "each block once to each other host, multicast by switches inside it") {}
+      : EntryOverEqualHosts(Collective::all_gather, "host_staged",
+                            "each block once to each other host, multicast by switches inside it") {}
 
   Shape shape(const Problem& problem) const override {
     return {.scratch = problem.ranks, .rounds = 3, .stages = {0, 1, 2}};

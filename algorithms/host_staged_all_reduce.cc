@@ -18,11 +18,11 @@
 namespace tutti {
 namespace {
 
-class HostStaged : public EntryBySwitchesOfHosts {
+class HostStaged : public EntryOverEqualHosts {
  public:
   HostStaged()
-      : EntryBySwitchesOfHosts(Collective::all_reduce, "host_staged",
-                               "switches add and multicast inside hosts, parts of sums directly between hosts") {}
+      : EntryOverEqualHosts(Collective::all_reduce, "host_staged",
+                            "switches add and multicast inside hosts, parts of sums directly between hosts") {}
 
   Shape shape(const Problem& problem) const override {
     return {.units = problem.ranks, .scratch = problem.ranks, .rounds = 5, .stages = {0, 1, 2, 3, 4}};

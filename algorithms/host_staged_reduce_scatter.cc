@@ -15,11 +15,11 @@
 namespace tutti {
 namespace {
 
-class HostStaged : public EntryBySwitchesOfHosts {
+class HostStaged : public EntryOverEqualHosts {
  public:
   HostStaged()
-      : EntryBySwitchesOfHosts(Collective::reduce_scatter, "host_staged",
-                               "switches add inside hosts, only sums are sent between hosts") {}
+      : EntryOverEqualHosts(Collective::reduce_scatter, "host_staged",
+                            "switches add inside hosts, only sums are sent between hosts") {}
 
   Shape shape(const Problem& problem) const override {
     return {.scratch = problem.ranks, .rounds = 3, .stages = {0, 1, 2}};

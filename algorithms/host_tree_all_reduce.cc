@@ -10,7 +10,6 @@
 //                two copies of S; 2 S/g beta between hosts.
 //
 // Unit 2 s + h is half h of shard s. In scratch, the contributions precede the results.
-#include <algorithm>
 #include <numeric>
 
 #include "algorithms/cost_law.h"
@@ -22,10 +21,10 @@ namespace {
 
 constexpr std::uint16_t kHalves = TwoTrees::kHalves;
 
-class HostTree : public EntryBySwitchesOfHosts {
+class HostTree : public EntryOverEqualHosts {
  public:
   HostTree(const char* name, const char* summary, PeerAccess access)
-      : EntryBySwitchesOfHosts(Collective::all_reduce, name, summary), access_(access) {}
+      : EntryOverEqualHosts(Collective::all_reduce, name, summary), access_(access) {}
 
   bool supports_compression(const Problem&) const override { return access_ == PeerAccess::each_peer; }
 
@@ -44,7 +43,8 @@ class HostTree : public EntryBySwitchesOfHosts {
   CostLaw cost_law(const Problem& problem) const override {
     const HostMap map(problem);
     const double g = map.smallest(), k = map.hosts(), others = g - 1, inside = others / g;
-    const double children = k > 3 ? 2 : k > 2 ? 1 : 0, half = 1 / (kHalves * g);  // All hosts but the root.
+    const double children = k > 3 ? 2 : k > 2 ? 1 : 0;  // Maximum for hosts other than the root.
+    const double half = 1 / (kHalves * g);
     CostLaw cost_law;
     if (access_ == PeerAccess::switches) {
       const Problem of_host = {.collective = Collective::all_reduce, .ranks = map.smallest(), .groups = {}};

@@ -19,7 +19,7 @@ constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
 constexpr std::uint64_t kStagedSumBytes = 48 * 1024 * kKiB;
 // From this size on, more than 2 hosts use trees, even if there are few. Messages of trees do not get shorter.
 constexpr std::uint64_t kTreeSumBytesOfFew = 32 * 1024 * kKiB;
-// More hosts are many.
+// More hosts than these have the limits that end with OfMany.
 constexpr std::size_t kMaxSeveralHosts = 16;
 // Blocks of all-gathers and reduce-scatters that the switches of hosts serve: maximum total over the hosts.
 constexpr std::uint64_t kMaxStagedBlocksBytes = 1024 * kKiB, kMaxStagedBlocksBytesOfMany = 2048 * kKiB;

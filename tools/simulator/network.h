@@ -71,7 +71,7 @@ class Network {
 
   Rank ranks() const { return cluster_.hosts * ranks_per_host_; }
   std::uint32_t ranks_per_host() const { return ranks_per_host_; }
-  bool is_port(ResourceId id) const;
+  bool is_port(ResourceId id) const;  // False for links between switches.
   // Mean number of ranks of a host that share a network port, or a link that stands for several ports.
   double ranks_per_port() const;
   // Number of hosts in an NVLink domain; 1 if no NVLinks join hosts.
