@@ -102,6 +102,24 @@ TEST(LibraryModel, CountsMessagesOfSteps) {
               0.2);  // Links work meanwhile.
 }
 
+// An all-gather in peers' scratch copies to scratch, reads from that of all peers, and awaits their ends.
+TEST(LibraryModel, JoinsReadsOfPeersScratch) {
+  const Network network = network_of(cluster_of(1, 4));
+  Costs costs = plain_costs();
+  costs.step_us.fill(100);
+  const auto run = [&](Collective collective) {
+    return simulated(network, costs, {collective, "direct_staged"}, whole(4));
+  };
+  const auto steps = [&](Collective collective) { return std::lround(run(collective).time_us / 100); };
+  EXPECT_EQ(steps(Collective::all_gather), 1 + 3 + 1);
+  EXPECT_EQ(steps(Collective::all_to_all), 3 + 3 + 1);
+  const double apart_bytes = run(Collective::all_gather).data_bytes;
+  costs.joins_copies = true;
+  EXPECT_EQ(steps(Collective::all_gather), 1 + 1 + 1);
+  EXPECT_EQ(steps(Collective::all_to_all), 1 + 1 + 1);
+  EXPECT_EQ(run(Collective::all_gather).data_bytes, apart_bytes);
+}
+
 TEST(LibraryModel, AddsTimeOfReductions) {
   const Network network = network_of(cluster_of(1, 4));
   Costs costs = plain_costs();

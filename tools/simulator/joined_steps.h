@@ -13,7 +13,8 @@ class JoinedSteps {
  public:
   explicit JoinedSteps(Program& program) : program_(program) {}
 
-  // Both join a step that is not in the program yet, but whose ends are, to the last one of its stage, or return false.
+  // Each function joins a step to the last one of its stage, or returns false. The step is not in the program yet, but
+  // its ends are.
 
   // Joins a copy in the rank's own memory to another, if they await flags only before both and signal only after them.
   bool join_copy(Rank self, const Step& step, const TimedStep& timed) {
@@ -22,6 +23,23 @@ class JoinedSteps {
     --copied_;
     program_.steps.back().units += timed.units;
     program_.steps.back().targets = timed.targets;
+    return true;
+  }
+
+  // Joins a copy from a peer's scratch to the rank's own memory to others of equal length, if they await flags only
+  // before all and signal only after them.
+  bool join_read(Rank self, const Step& step, const TimedStep& timed) {
+    const auto reads = [&](const Operand& each) { return each.space == Space::scratch && each.peer != self; };
+    if (std::ranges::count_if(step.sources, reads) != 1 || !copies(self, step.targets)) return false;
+    if (std::ranges::any_of(step.sources,
+                            [&](const Operand& each) { return !reads(each) && each.space != Space::flag; }))
+      return false;
+    if (!follows(reads_)) return false;
+    TimedStep& previous = program_.steps.back();
+    if (timed.sources != 1 || previous.targets > 0 || previous.units != timed.units) return false;
+    --reads_;
+    ++previous.sources;
+    previous.targets = timed.targets;
     return true;
   }
 
@@ -61,7 +79,8 @@ class JoinedSteps {
   }
 
   Program& program_;
-  std::size_t copied_ = 0, messages_ = 0;  // Numbers of steps up to the last copy, and up to the last copied message.
+  // Numbers of steps up to the last copy, the last copied message, and the last copy from a peer's scratch.
+  std::size_t copied_ = 0, messages_ = 0, reads_ = 0;
 };
 
 }  // namespace tutti::simulator

@@ -153,7 +153,8 @@ class Compiler {
       ++timed.targets;
     }
     timed.folds = step.sources.size() > 1;
-    if (limits_.joins_copies && joined_.join_copy(self, step, timed)) return {};
+    if (limits_.joins_copies && (joined_.join_copy(self, step, timed) || joined_.join_read(self, step, timed)))
+      return {};
     longest_ = std::max(longest_, timed.units);
     if (has_lanes_) program_.longest = longest_;
     if (limits_.joins_copies && joined_.join_message(self, step, timed)) return {};

@@ -60,8 +60,8 @@ struct ProgramLimits {
   // Emulates NVLS. A fold of the same unit of all ranks' memory is one transfer, since NVSwitches reduce in transit. A
   // store to the same unit of all ranks is one transfer, since NVSwitches distribute it.
   bool multicast = false;
-  // Adjacent steps of a stage that only copy units of a rank's own memory, or only send or only receive such units, are
-  // one step, as in Tutti's GPU kernel.
+  // Adjacent steps of a stage that only copy units of a rank's own memory, or units of peers' scratch to it, or only
+  // send or only receive such units, are one step, as in Tutti's GPU kernel.
   bool joins_copies = false;
 };
 
