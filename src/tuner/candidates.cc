@@ -26,8 +26,9 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
   if ((is_mapped(algorithm) || is_staged(algorithm)) && query.compression != CompressionFormat::none)
     return "has no messages to compress";
   if (is_staged(algorithm) && !has_ring(query, algorithm.name()))
-    return is_staged_over_hosts(algorithm.name()) ? "needs several hosts whose GPUs NVSwitches connect"
-                                                  : "needs several GPUs of one host, each pair connected by NVLink";
+    return is_staged_over_hosts(algorithm.name())
+               ? "needs several hosts whose GPUs NVSwitches connect"
+               : "needs several GPUs of one host or NVLink domain, each pair connected by NVLink";
   const bool staged_by_switches = algorithm.name() == kSwitchStaged || is_staged_over_hosts(algorithm.name());
   const bool lacks_switches =
       (staged_by_switches && !query.by_switches) || (algorithm.name() == kSwitchMapped && !query.by_switches_mapped);

@@ -62,6 +62,7 @@ struct Query {
   std::uint32_t channels = 0;
   std::uint32_t min_channels = 0, max_channels = 0;  // Bounds without such a request; 0: none.
   std::uint32_t lane_channels = 24;
+  std::uint32_t local_channels = 24;  // Devices: channels with lanes between the ranks of each host.
   std::uint32_t orders = 1;
   // Devices: algorithms that send to other hosts only along rails, and the channels with such lanes.
   std::vector<std::pair<const Algorithm*, RemotePeers>> on_rails{};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "src/tuner/channels.h"
+#include "src/tuner/choose_in_domain.h"
 #include "src/tuner/choose_over_hosts.h"
 
 namespace tutti {
@@ -25,8 +26,8 @@ constexpr std::uint64_t kMappedBytes = 64 * kKiB;  // Below, two flag rounds cos
 // ranks on one H200, whose memory limited both, it was 1.15 times as fast as two_shot from 1 to 64 MiB.
 constexpr std::uint64_t kMinStagedBytes = 640 * kKiB;
 constexpr std::uint64_t kMaxStagedBytes = 2048 * kKiB;
-// All-gathers and reduce-scatters of communicators with few lanes: minimum total over the ranks.
-constexpr std::uint64_t kMinStagedBlocksBytes = 8192 * kKiB;
+// All-gathers, reduce-scatters and all-to-alls of communicators with few lanes: minimum total over the ranks.
+constexpr std::uint64_t kMinStagedBlocksBytes = 1024 * kKiB;
 // switch_mapped is predicted to beat switch_staged from this size on, and between fewer ranks two_shot_mapped.
 constexpr std::uint64_t kMinSwitchMappedBytes = 8192 * kKiB;
 constexpr std::uint64_t kMinSwitchMappedOfFewBytes = 4096 * kKiB + 1;
@@ -36,7 +37,6 @@ constexpr std::uint32_t kFullRingChannels = 24;
 constexpr std::uint64_t kPositionGranule = 16 * kKiB;
 // Positions of algorithms between hosts. Only adjacent stages of tree_staged share scratch.
 constexpr std::uint32_t kPositionsOfHosts = 6, kPositionsOfTree = 4;
-constexpr std::uint64_t kLlChunkBytes = 4 * kKiB;  // Maximum data of a slot of LL lanes.
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
 constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
@@ -63,8 +63,7 @@ bool one_round_is_faster(const Query& query) {
 // the call.
 std::uint64_t max_ll_bytes(const Query& query, std::string_view algorithm) {
   if (!query.on_nvlinks) return kMaxLlBytes;
-  const std::uint64_t slot_bytes = std::min(query.ll_slot_bytes, kLlChunkBytes);
-  const std::uint64_t slots = usable_channels(query, query.lane_channels) * kDeviceLaneSlots * slot_bytes;
+  const std::uint64_t slots = ll_lane_bytes(query);
   const std::uint64_t bytes = algorithm == "two_shot"      ? std::min(slots * query.problem.ranks, kMaxLlInPartsBytes)
                               : algorithm == "direct"      ? slots
                               : algorithm == "binary_tree" ? kMaxLlOfTreeBytes
@@ -106,7 +105,7 @@ std::string_view on_ring(const Query& query) {
   return by_ring ? "two_shot_staged" : "";
 }
 
-// The same for all-gathers and reduce-scatters that cannot use the buffers.
+// The same for all-gathers, reduce-scatters and all-to-alls that cannot use the buffers, or gain nothing by that.
 bool moves_blocks_on_ring(const Query& query) {
   return has_usable_ring(query) && has_few_lanes(query) && query.compression == CompressionFormat::none &&
          query.block_bytes * query.problem.ranks >= kMinStagedBlocksBytes;
@@ -170,6 +169,8 @@ std::string_view algorithm_for(const Query& query) {
   if (!round.empty()) return round;
   const std::string_view over_hosts = query.network ? choose_over_hosts(query) : "";
   if (!over_hosts.empty()) return over_hosts;
+  const std::string_view in_domain = choose_in_domain(query);
+  if (!in_domain.empty()) return in_domain;
   const bool mapped = query.mapped && query.compression == CompressionFormat::none &&
                       query.block_bytes * query.problem.ranks >= kMappedBytes;
   const bool in_place = mapped && !prefers_ll(query, "direct");
@@ -179,8 +180,8 @@ std::string_view algorithm_for(const Query& query) {
     case Collective::reduce_scatter:
       return in_place ? "direct_mapped" : !mapped && moves_blocks_on_ring(query) ? "direct_staged" : "direct";
     case Collective::all_to_all:
-      return in_place && (!query.on_nvlinks || query.block_bytes >= kMinMappedExchangeBytes) ? "direct_mapped"
-                                                                                             : "direct";
+      if (in_place && (!query.on_nvlinks || query.block_bytes >= kMinMappedExchangeBytes)) return "direct_mapped";
+      return moves_blocks_on_ring(query) ? "direct_staged" : "direct";
     case Collective::broadcast:
     case Collective::reduce: return to_or_from_root(query, mapped);
     case Collective::gather:

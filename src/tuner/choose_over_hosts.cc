@@ -14,6 +14,9 @@ constexpr std::size_t kFewHosts = 4;
 // hosts use recursive doubling between them, up to a size.
 constexpr std::uint64_t kWholeSumBytes = 1024 * kKiB, kMaxWholeSumBytes = 512 * kKiB;
 constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
+// The same on hosts, or NVLink domains, of more than kFewRanks ranks whose switches add: bytes that a rank sends
+// inside.
+constexpr std::uint64_t kWholeSumBytesInside = 256 * kKiB;
 // Sums of which each host adds a part, with messages to all hosts: size times the number of hosts. Between 3 and
 // kFewHosts hosts, of any size.
 constexpr std::uint64_t kStagedSumBytes = 48 * 1024 * kKiB;
@@ -21,7 +24,8 @@ constexpr std::uint64_t kStagedSumBytes = 48 * 1024 * kKiB;
 constexpr std::uint64_t kTreeSumBytesOfFew = 32 * 1024 * kKiB;
 // More hosts than these have the limits that end with OfMany.
 constexpr std::size_t kMaxSeveralHosts = 16;
-// Blocks of all-gathers and reduce-scatters that the switches of hosts serve: maximum total over the hosts.
+// Blocks of all-gathers and reduce-scatters that the switches of hosts serve: maximum total over the hosts. All blocks
+// on hosts of more than kFewRanks ranks, whose lanes have few channels.
 constexpr std::uint64_t kMaxStagedBlocksBytes = 1024 * kKiB, kMaxStagedBlocksBytesOfMany = 2048 * kKiB;
 // Recursive doubling of all ranks: times the number of hosts, or for many hosts the second size.
 constexpr std::uint64_t kFlatSumBytes = 128 * kKiB, kFlatSumBytesOfMany = 4 * kKiB;
@@ -66,6 +70,8 @@ bool is_whole_sum(const Query& query, std::size_t hosts) {
   return query.block_bytes * (hosts - 1) <= kWholeSumBytes && query.block_bytes <= kMaxWholeSumBytes;
 }
 
+bool is_large_host(const Query& query) { return query.problem.groups[0][0] > kFewRanks; }
+
 // Empty: sums are large.
 std::string_view small_sum(const Query& query, std::size_t hosts) {
   if (!supports(query, "host_one_shot")) {
@@ -86,7 +92,9 @@ bool prefers_tree(const Query& query, std::size_t hosts) {
 std::string_view all_reduce(const Query& query, std::size_t hosts) {
   const bool grouped = !query.problem.groups.empty();
   if (grouped && has_switches(query, kTreeStaged)) {
-    if (is_whole_sum(query, hosts)) return "host_one_shot";
+    const std::uint64_t inside = query.block_bytes * (query.problem.groups[0][0] - 1);
+    const bool whole = is_whole_sum(query, hosts) && (!is_large_host(query) || inside <= kWholeSumBytesInside);
+    if (whole) return "host_one_shot";
     const bool few = hosts > 2 && hosts <= kFewHosts;
     const bool by_parts = few || (query.block_bytes * hosts <= kStagedSumBytes && hosts <= kMaxStagedHosts);
     return by_parts && has_switches(query, kHostStaged) ? kHostStaged : kTreeStaged;
@@ -104,7 +112,8 @@ std::uint64_t max_direct_bytes(std::size_t hosts) {
 
 bool stages_blocks(const Query& query, std::size_t hosts) {
   const std::uint64_t max = hosts > kMaxSeveralHosts ? kMaxStagedBlocksBytesOfMany : kMaxStagedBlocksBytes;
-  return query.block_bytes * hosts <= max && hosts <= kMaxStagedHosts && has_switches(query, kHostStaged);
+  const bool suits = query.block_bytes * hosts <= max || is_large_host(query);
+  return suits && hosts <= kMaxStagedHosts && has_switches(query, kHostStaged);
 }
 
 std::string_view between_all(const Query& query, std::size_t hosts) {

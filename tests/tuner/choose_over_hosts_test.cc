@@ -251,6 +251,10 @@ TEST(ChooseForGpus, UsesSwitchesOfHosts) {
   query = query_with_switches(kBytes, 8);
   query.ring = {};
   EXPECT_NE(chosen(query), "tree_staged") << "there is no ring";
+  // In racks, sums that are sent whole to all GPUs of the rack are short.
+  EXPECT_EQ(chosen(query_with_switches(3 << 10, 2, 72)), "host_one_shot");
+  EXPECT_EQ(chosen(query_with_switches(4 << 10, 2, 72)), "host_staged");
+  EXPECT_EQ(chosen(query_with_switches(kBytes, 2, 72)), "tree_staged");
 }
 
 Query query_with_blocks(Collective collective, std::uint64_t bytes, Rank hosts) {
@@ -278,6 +282,10 @@ TEST(ChooseForGpus, MovesBlocksBySwitchesOfHosts) {
     Query query = query_with_blocks(collective, 64 << 10, 8);
     query.by_switches = false;
     EXPECT_NE(chosen(query), "host_staged") << "switches do not add this type";
+    query = query_with_blocks(collective, 64 << 20, 2);
+    query.problem.groups = {{72, 72}};
+    query.problem.ranks = 144;
+    EXPECT_EQ(chosen(query), "host_staged") << "racks have few channels of lanes";
   }
 }
 
@@ -321,6 +329,18 @@ TEST(ChooseForGpus, DividesRingOfHosts) {
            {Problem{.ranks = 6, .groups = {{3, 3}}}, {.ranks = 10, .groups = {{2, 2, 2, 2, 2}}}})
         EXPECT_EQ(verify(emit_plans(*find(Collective::all_reduce, algorithm), problem), loop).status().message(), "");
     }
+  }
+}
+
+// Plans along rails also have lanes within the hosts, unless they use the ring there.
+TEST(ChooseForGpus, UsesChannelsWithinHosts) {
+  Query query = query_on_hosts(Collective::all_reduce, 64 << 20, 2);
+  query.local_channels = 5;
+  query.ring = {.channels = 12, .positions = 4, .position_bytes = 2 << 20};
+  for (const auto& [name, channels] : {std::pair{"hierarchical", 5U}, {"host_staged", 12U}}) {
+    query.on_rails = {partners(Collective::all_reduce, name)};
+    query.algorithm = name;
+    EXPECT_EQ(choose(query).value().channels, channels) << name;
   }
 }
 

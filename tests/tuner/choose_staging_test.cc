@@ -66,15 +66,16 @@ TEST(ChooseForGpus, ChoosesLanes_ForLargeSumsInSpiteOfMoreChannelsOfTheRing) {
 
 // A further communicator has few lanes.
 TEST(ChooseForGpus, ChoosesStaging_ForLargeBlocksWithFewLanes) {
-  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
-    Query query = query_on(collective, 1 << 20);
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all}) {
+    Query query = query_on(collective, 128 << 10);
     query.on_nvlinks = true;
     query.ring = {.channels = 24, .positions = 3};
     query.lane_channels = 7;
     EXPECT_EQ(chosen(query), "direct_staged");
     --query.block_bytes;
     EXPECT_EQ(chosen(query), "direct");
-    query.block_bytes = 1 << 20;
+    query.block_bytes = 16 << 20;
+    EXPECT_EQ(chosen(query), "direct_staged");
     query.lane_channels = 24;
     EXPECT_EQ(chosen(query), "direct");
     query.lane_channels = 7;
@@ -100,7 +101,7 @@ TEST(ChooseForGpus, ChoosesLoopThatSuitsTheStagingRing) {
     for (const Algorithm* algorithm : query.catalogue) {
       if (!std::string_view(algorithm->name()).ends_with("_staged") || !algorithm->supports(query.problem)) continue;
       EXPECT_EQ(ruled_out(query, *algorithm, Protocol::simple),
-                "needs several GPUs of one host, each pair connected by NVLink");
+                "needs several GPUs of one host or NVLink domain, each pair connected by NVLink");
       query.algorithm = algorithm->name();
       for (const std::uint32_t positions : {3U, 4U}) {
         query.ring = {.channels = 16, .positions = positions};

@@ -84,7 +84,6 @@ TEST(ChooseForGpus, ChoosesSwitches_WhereTheyArePredictedToBeFaster) {
   EXPECT_EQ(with([](Query& query) { query.mapped = true; }), kSwitchStaged);
   EXPECT_EQ(with([](Query& query) { query.problem.ranks = 6; }), kSwitchStaged);
   EXPECT_EQ(with([](Query& query) { query.problem.ranks = 5; }), "two_shot");
-  EXPECT_EQ(with([](Query& query) { query.problem.ranks = 9; }), "two_shot");
   EXPECT_EQ(with([](Query& query) { query.by_switches = false; }), "two_shot");
   EXPECT_EQ(with([](Query& query) { query.ring = {}; }), "two_shot");
   EXPECT_EQ(with([](Query& query) { query.algorithm = "two_shot"; }), "two_shot");

@@ -54,10 +54,10 @@ Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   if (choice.staged && query.problem.ranks > 1 && !finds_ring) {
     const char* const needed =
         is_staged_over_hosts(choice.algorithm)
-            ? "each of several hosts, connected by NVSwitches (up to 8 GPUs per host and 512 hosts, in the first "
+            ? "each of several hosts, connected by NVSwitches (up to 512 hosts, in the first "
               "communicator of the process; with fewer than 6 per host, the communicator must request it, not a call; "
               "or the switches cannot access the memory of a rank: see the log)"
-            : "one host, each pair connected by NVLink";
+            : "one host or NVLink domain, each pair connected by NVLink";
     return unsupported("algorithm '" + std::string(choice.algorithm) + "' needs several GPUs of " + needed +
                        ": take another, or leave the choice open");
   }
