@@ -79,7 +79,8 @@ struct Config {
   std::string tuner_plugin;
   Tune tune = Tune::off;
   bool deterministic = false;
-  bool nvls = true;  // Bind memory to multicast objects, so that NVSwitches add and multicast.
+  bool nvls = true;   // Bind memory to multicast objects, so that NVSwitches add and multicast.
+  bool mnnvl = true;  // Hosts of an NVLink domain access each other's GPU memory.
   WaitMode wait = WaitMode::automatic;
   bool probe = true;
   std::string tune_file;

@@ -196,6 +196,13 @@ constexpr std::array kEntries = {
          "SYS (all do)"},
         "LOC, NVL, PIX, PXB, PHB or SYS",
         [](Config& config, const std::string& text) { return parse_p2p_level(text, config.p2p_level); }},
+    ConfigEntry{{"TUTTI_MNNVL", "NCCL_MNNVL_ENABLE", "1", "topology and GPUs",
+                 "hosts whose GPUs NVLinks connect, as in an NVL72 rack: 1 (they access each other's GPU memory where "
+                 "possible; NCCL's 2 means the same) or 0 on any rank (they use the network)"},
+                "0, 1 or 2",
+                [](Config& config, const std::string& text) {
+                  return parse_word(text, {{"0", false}, {"1", true}, {"2", true}}, config.mnnvl);
+                }},
     ConfigEntry{{"TUTTI_P2P_DISABLE", "NCCL_P2P_DISABLE", "0", "topology and GPUs",
                  "direct access between GPUs: 0 (up to TUTTI_P2P_LEVEL) or 1 (none, like LOC)"},
                 "0 or 1",

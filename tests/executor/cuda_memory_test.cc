@@ -47,14 +47,16 @@ Status cuda_status(cudaError_t error, const char* call, const std::string& devic
 
 bool VirtualMemory::offered(int) { return true; }
 bool VirtualMemory::offers_files(int) { return true; }
+bool VirtualMemory::offers_fabric_handles(int) { return true; }
 
 Result<VirtualMemory> VirtualMemory::create_private(int ordinal, std::size_t bytes) {
   if (!the_system().creates) return unsupported("cuMemCreate: not permitted");
-  return create(ordinal, bytes);
+  return create(ordinal, bytes, ShareKind::handle);
 }
 
-Result<VirtualMemory> VirtualMemory::create(int, std::size_t bytes) {
+Result<VirtualMemory> VirtualMemory::create(int, std::size_t bytes, ShareKind kind) {
   VirtualMemory memory;
+  memory.kind_ = kind;
   memory.address_ = reinterpret_cast<unsigned long long>(std::malloc(bytes));
   the_system().shared.insert(memory.data());
   return memory;
@@ -63,12 +65,14 @@ Result<VirtualMemory> VirtualMemory::create(int, std::size_t bytes) {
 VirtualMemory& VirtualMemory::operator=(VirtualMemory&& other) noexcept {
   release();
   address_ = std::exchange(other.address_, 0);
+  kind_ = other.kind_;
   return *this;
 }
 
-Result<File> VirtualMemory::file() const {
+Result<DeviceShare> VirtualMemory::share(std::size_t bytes, File& file) const {
   if (!the_system().exports) return unsupported("cuMemExportToShareableHandle: not permitted");
-  return File(::dup(0));
+  if (kind_ == ShareKind::file) file = File(::dup(0));
+  return DeviceShare{.allocated_bytes = bytes, .kind = kind_};
 }
 
 void VirtualMemory::release() {
@@ -116,6 +120,27 @@ TEST(CudaMemory, IsPrivate_WhenProcessUsesSeveralDevices) {
   memory.free(instead);
   EXPECT_TRUE(the_system().plain.empty());
   the_system().creates = true;
+}
+
+// Other hosts may still write to it.
+TEST(CudaMemory, IsNotReused_IfOtherHostsCanOpenIt) {
+  CudaMemory memory(0);
+  std::byte* const first = memory.take_for_domain(100).value();
+  File file;
+  const DeviceShare share = memory.share_of(first + 10, 20, file).value();
+  EXPECT_EQ(share.kind, ShareKind::fabric);
+  EXPECT_EQ(share.offset, 10U);
+  EXPECT_EQ(share.allocated_bytes, 100U);
+  EXPECT_FALSE(static_cast<bool>(file));
+  memory.keep(first);
+  for (const bool for_domain : {false, true}) {
+    std::byte* const other = (for_domain ? memory.take_for_domain(100) : memory.take_shared(100, file)).value();
+    EXPECT_NE(other, first);
+    memory.free(other);
+  }
+  EXPECT_EQ(the_system().shared, std::set<void*>{first});
+  memory.free_kept();
+  EXPECT_TRUE(the_system().shared.empty());
 }
 
 // In some containers, the export fails although the device supports it. CUDA IPC then shares plain memory.

@@ -1,6 +1,8 @@
 // The functions of NVIDIA's management library that describe connections of GPUs, for a fictitious host. GPU k has k as
 // the last byte of its UUID. 0 and 1: two NVLinks between them. 2 and 3: all 18 links lead to a switch. 4 has no
 // NVLinks: it shares a PCIe switch with 0, several switches with 1, and the host bridge with 2; 3 is on another socket.
+// GPUs 0 and 1 are registered in a domain of several hosts. GPU 2 is being registered, the registration of 3 has
+// failed, and 4 belongs to no cluster.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -78,6 +80,20 @@ int nvmlDeviceGetP2PStatus(void* one, void* other, int capability, int* status) 
 int nvmlDeviceGetTopologyCommonAncestor(void* one, void* other, int* level) {
   const long first = number_of(one), second = number_of(other);
   *level = first == 4 ? level_of_4_and(second) : second == 4 ? level_of_4_and(first) : 50;
+  return 0;
+}
+
+// Bytes of nvmlGpuFabricInfo_v2_t by offset: version 0, cluster 4, status 20, clique 24, state 28, health 32.
+int nvmlDeviceGetGpuFabricInfoV(void* gpu, unsigned char* info) {
+  unsigned version = 0;
+  std::memcpy(&version, info, sizeof version);
+  if (version != 0x02000024) return 25;  // NVML_ERROR_ARGUMENT_VERSION_MISMATCH
+  const long number = number_of(gpu);
+  std::memset(info + 4, 0, 32);
+  if (number != 4) info[4] = 0xab, info[19] = 0xcd;
+  info[20] = number == 3 ? 99 : 0;
+  info[24] = 7;
+  info[28] = number == 2 ? 2 : 3;
   return 0;
 }
 

@@ -213,7 +213,8 @@ Result<DeviceShare> HostDevice::share_of(std::byte* memory, std::size_t bytes, F
   DeviceShare share = {.offset = static_cast<std::uint64_t>(memory - range->begin)};
   if (range->shared) {
     file = TUTTI_TRY(memory_.file_of(range->begin));
-    share.file_bytes = range->bytes;
+    share.allocated_bytes = range->bytes;
+    share.kind = ShareKind::file;
     return share;
   }
   const HostHandle named = {::getpid(), range->descriptor, traits_.ordinal, 0, range->bytes};
@@ -225,7 +226,7 @@ Result<std::byte*> HostDevice::open(const DeviceShare& share, const File& file) 
   if (share.by_file()) {
     File own(::dup(file.get()));
     if (!own) return system_error("duplicate a descriptor");
-    return adopt(std::move(own), share.file_bytes);
+    return adopt(std::move(own), share.allocated_bytes);
   }
   HostHandle named;
   std::memcpy(&named, share.handle.data(), sizeof named);

@@ -48,6 +48,18 @@ TEST_F(GpuDistance, IsUnknown_ForHiddenGpus) {
   EXPECT_FALSE(nvml_->distance(gpu(200), gpu(0)).known);
 }
 
+TEST_F(GpuDistance, HasDomainOfSeveralHosts_WhereRegistered) {
+  NvlinkDomain wanted = {.clique = 7};
+  wanted.cluster.front() = 0xab;
+  wanted.cluster.back() = 0xcd;
+  for (const std::uint8_t number : {0, 1}) {
+    EXPECT_EQ(nvml_->domain(gpu(number)), wanted);
+    EXPECT_TRUE(nvml_->domain(gpu(number)).extends_beyond_host());
+  }
+  for (const std::uint8_t number : {2, 3, 4, 5})
+    EXPECT_FALSE(nvml_->domain(gpu(number)).extends_beyond_host()) << int{number};
+}
+
 TEST(Nvml, MayBeAbsent) {
   auto absent = Nvml::open("libnone-of-this-name.so.1");
   ASSERT_FALSE(absent.ok());

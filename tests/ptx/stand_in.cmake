@@ -16,11 +16,13 @@ tutti_test(copy_engine_failures_test.cc LINKS tutti_communicator_device tutti_te
 tutti_test(switches_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx nvls)
 tutti_test(switches_of_hosts_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx nvls)
 tutti_test(switched_windows_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx nvls)
+tutti_test(nvlink_domains_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx nvls)
 tutti_test(window_objects_test.cc LINKS tutti_communicator_device tutti_test_device tutti_device bootstrap_processes LABELS ptx nvls)
 get_property(nvml GLOBAL PROPERTY TUTTI_PTX_NVML_FOLDER)
 tutti_test_environment(ptx.switches LD_LIBRARY_PATH=${nvml})
 tutti_test_environment(ptx.switches_of_hosts LD_LIBRARY_PATH=${nvml})
 tutti_test_environment(ptx.switched_windows LD_LIBRARY_PATH=${nvml})
+tutti_test_environment(ptx.nvlink_domains LD_LIBRARY_PATH=${nvml})
 tutti_test_environment(ptx.window_objects LD_LIBRARY_PATH=${nvml})
 tutti_test_again(ptx.switches_deterministic OF ptx.switches LABELS ptx nvls ARGUMENTS --gtest_filter=*UnlessDeterministic*
                  ENVIRONMENT TUTTI_DETERMINISTIC=1 LD_LIBRARY_PATH=${nvml})

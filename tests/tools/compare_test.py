@@ -103,7 +103,7 @@ class Compare(unittest.TestCase):
 
     def test_marks_choices_that_are_not_the_fastest(self):
         for topology, size, fastest in (("dgx-h100", 64 * KIB, ("one_shot", "LL")), ("dgx-h100", MIB, None),
-                                        ("gb200-nvl72", MIB, ("two_shot_staged", "Simple"))):
+                                        ("gb200-nvl72", 8 * KIB, ("recursive_doubling", "LL"))):
             table = run("explain", "--collective", "all_reduce", "--topology", topology, "--bytes", f"{size}..{2 * size}")
             row = table["sizes"][0]
             self.assertEqual(table["launch"], "graph")
@@ -233,6 +233,44 @@ class Page(unittest.TestCase):
             for row, more in zip(rows, (["--algorithm", "direct"], [])):
                 done = run(*command, *more)["sizes"][0]["runs"][0]
                 self.assertEqual(row[f"{hosts} hosts"], f"{done['bus_bw']:.0f}", hosts)
+
+    def format_us(self, us):
+        return f"{us:.1f}" if us < 100 else f"{us:.0f}"
+
+    def test_times_of_a_rack_match(self):
+        rows = self.rows_of("Predictions, NVLink domain of 72 GB200")
+        self.assertEqual(len(rows), 6)
+        call = ("explain", "--collective", "all_reduce", "--topology", "gb200-nvl72", "--bytes", "8..4G")
+        lanes, two_racks = ({row["bytes"]: row for row in run(*call, *more)["sizes"]}
+                            for more in (("--algorithm", "two_shot"), ("--hosts", "36")))
+        now = compared("gb200-nvl72", "8..4G")
+        for row in rows:
+            size = self.size_of(row["size"])
+            for column, us in (("lanes", lanes[size]["predicted_us"]), ("now", now[size]["predicted_us"]),
+                               ("NCCL", now[size]["nccl"]["us"]), ("two racks", two_racks[size]["predicted_us"])):
+                self.assertEqual(row[column], self.format_us(us), (column, size))
+            for column, found in (("GB/s", now[size]), ("GB/s of NCCL", now[size]["nccl"]), ("GB/s of two racks", two_racks[size])):
+                self.assertAlmostEqual(float(row[column]), found["bus_bw"], delta=max(0.05, 0.5 * (found["bus_bw"] >= 10)))
+
+    def test_times_of_blocks_in_a_rack_match(self):
+        rows = self.rows_of("Other collectives of 72 ranks", "collective")
+        self.assertEqual(len(rows), 3)
+        for row in rows:
+            for size in ("1 MiB", "16 MiB"):
+                call = ("explain", "--topology", "gb200-nvl72", "--collective", row["collective"].replace("-", "_"), "--bytes",
+                        str(self.size_of(size)))
+                for column, more in ((size, ()), (f"lanes, {size}", ("--algorithm", "direct", "--protocol", "Simple"))):
+                    found = run(*call, *more)["candidates"][0]
+                    self.assertEqual(row[column], self.format_us(found["predicted_us"]), (row["collective"], column))
+
+    def test_choices_in_a_rack_are_nearly_the_fastest(self):
+        for collective in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"):
+            for hosts in (3, 9, 18):
+                for block in (8, 4 * KIB, 64 * KIB, 512 * KIB):
+                    times = [each["predicted_us"] for each in
+                             run("explain", "--topology", "gb200-nvl72", "--hosts", str(hosts), "--nvlink-domain", str(hosts),
+                                 "--collective", collective, "--bytes", str(block))["candidates"] if each["predicted_us"]]
+                    self.assertLessEqual(times[0], 1.3 * min(times), (collective, hosts, block))
 
     def test_latencies_match(self):
         private, mapped = compared(), compared("dgx-h100", "8..16G", "--mapped")

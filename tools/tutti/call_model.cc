@@ -61,11 +61,11 @@ bool CallModel::spans_network() const {
   return !last.ok() || last.value().links == LinkClass::network;
 }
 
-bool CallModel::on_nvlinks() const { return on_devices_ && network().cluster().hosts == 1 && network().switched(); }
+bool CallModel::on_nvlinks() const { return on_devices_ && !spans_network() && network().switched(); }
 
 bool CallModel::switches_add() const {
-  const bool in_each_host = spans_network() && network().hosts_per_nvlink_domain() == 1 && network().one_island();
-  return on_devices_ && (on_nvlinks() || in_each_host) && costs_.multicast > 0;
+  const bool in_each_domain = spans_network() && network().one_island();
+  return on_devices_ && (on_nvlinks() || in_each_domain) && costs_.multicast > 0;
 }
 
 LaneBudget CallModel::lane_budget() const {
@@ -73,12 +73,14 @@ LaneBudget CallModel::lane_budget() const {
   return budget_for({.local = near - 1,
                      .remote = network().ranks() - near,
                      .partners = rails_.partners(),
-                     .others_on_rail = rails_.others()});
+                     .others_on_rail = rails_.others(),
+                     .multicast = switches_add()});
 }
 
 void CallModel::set_lanes(Query& query) const {
   const LaneBudget budget = lane_budget();
   query.lane_channels = budget.channels_to_all();
+  query.local_channels = budget.channels;
   query.remote_channels = budget.fewer_peers;
   if (!spans_network()) query.slot_bytes = budget.slots.simple;
   if (rails_.partners() == 0 || query.problem.groups.empty()) return;
@@ -158,7 +160,7 @@ std::vector<std::string> notes_on_hosts(const simulator::Network& network) {
       "Times of several hosts are not validated: on published tables that were kept aside, the mean error was 37 %."};
   if (network.hosts_per_nvlink_domain() > 1)
     notes.emplace_back(
-        "The choice and the times assume NVLinks within an NVLink domain, but Tutti uses the network between hosts.");
+        "Within an NVLink domain, hosts share memory over NVLinks. Tutti was emulated there, and has not run on one.");
   return notes;
 }
 

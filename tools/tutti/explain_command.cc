@@ -192,7 +192,8 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   if (given.has(kGroups)) TUTTI_CHECK_OK(lay_out(request, given));
   TUTTI_CHECK_OK(apply_transport(request, given));
   if (!given.has(kTopology)) query.on_nvlinks = query.thread_blocks > 0 && !query.network;
-  if (query.mapped && query.network) return invalid_argument("--mapped needs ranks on one host that use shm");
+  const bool hosts = query.network || (request.model && request.model->network().cluster().hosts > 1);
+  if (query.mapped && hosts) return invalid_argument("--mapped needs ranks on one host that use shm");
   TUTTI_CHECK_OK(share_cores(request, given));
   if (request.link_gbits_per_s > 0) {
     if (!query.network)

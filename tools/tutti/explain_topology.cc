@@ -38,6 +38,10 @@ Result<KnownTopology> explain_on(const ExplainedTopology& topology, Query& query
   if (TUTTI_TRY(named_topology(topology.name, topology.gpu)).all(NodeKind::gpu).empty())
     return invalid_argument(topology.name + " has no GPUs: use --ranks or --groups for host memory");
   Networks networks = TUTTI_TRY(networks_of(request));
+  if (!config().mnnvl && topology.nvlink_domain == 0 && networks.own.hosts_per_nvlink_domain() > 1) {
+    request.cluster.hosts_per_nvlink_domain = 1;
+    networks = TUTTI_TRY(networks_of(request));
+  }
   const simulator::Network& network = networks.own;
   if (query.problem.ranks > 0 && query.problem.ranks != network.ranks())
     return invalid_argument(topology.name + " has " + std::to_string(network.ranks()) + " ranks, but --ranks is " +

@@ -179,7 +179,7 @@ std::string links_in_words(const Topology& topology, std::span<const NodeId> gpu
 
 std::string links_in_words(const Hosts& hosts) {
   constexpr const char* kUnknown = "unknown";
-  if (hosts.topology() == nullptr || !hosts.is_one_host()) return kUnknown;
+  if (hosts.topology() == nullptr || !hosts.is_one_host() || hosts.joined()) return kUnknown;
   const Topology& topology = hosts.topology()->of(hosts.host_number(0));
   std::vector<NodeId> gpus;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {

@@ -150,6 +150,23 @@ class Hosts {
     for (const Rank member : members) part.id_ = splitmix64(part.id_ + member);
     return part;
   }
+  // Returns the placement of the same ranks with some hosts joined. host_of[rank]: a number that is unique to the
+  // rank's new host. host_number() and topology() are unchanged.
+  Hosts regrouped(std::span<const Rank> host_of) const {
+    Hosts other(host_of, machine_shares_);
+    other.locations_ = locations_;
+    other.network_ = network_;
+    other.transport_ = transport_;
+    other.own_address_ = own_address_;
+    other.set_id(id_, secret_);
+    other.topology_ = topology_;
+    other.host_numbers_ = host_numbers_;
+    other.joined_ = other.hosts_ != hosts_;
+    return other;
+  }
+  // True if some hosts are joined: several hosts of the topology count as one.
+  bool joined() const { return joined_; }
+  std::uint32_t count() const { return hosts_; }
   bool is_one_host() const { return hosts_ < 2; }
   // Returns the ranks per CPU of the most oversubscribed machine; 1 if each rank has a CPU, or if not reported.
   double ranks_per_cpu() const {
@@ -178,6 +195,7 @@ class Hosts {
   std::vector<Rank> first_ranks_;
   std::vector<MachineShare> machine_shares_;  // Empty if not reported.
   std::uint32_t hosts_ = 0;
+  bool joined_ = false;
   std::vector<std::uint32_t> host_numbers_;  // Indices in topology_, which sub-communicators share unchanged.
   std::vector<Location> locations_;
   std::shared_ptr<const MergedTopology> topology_;

@@ -148,6 +148,7 @@ class Mesh {
   Rank ranks_here() const { return static_cast<Rank>(peers_.size() - remote_ranks_.size()); }
   Rank first_local_rank() const { return hosts_.first_rank_of_host(self_); }
   const Hosts& hosts() const { return hosts_; }
+  std::vector<TcpConnection*> connections() const;  // To all ranks of other hosts.
   TcpConnection& connection(Rank peer) const { return peers_[peer].contact.connection(); }
   std::uint32_t context(Rank peer) const { return peers_[peer].contact.context(); }
   // Progresses lanes and messages to and from other hosts, without waiting. Returns whether any data moved.

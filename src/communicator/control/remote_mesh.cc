@@ -57,6 +57,12 @@ std::optional<Mesh::Arrival> Mesh::pull_note(Rank rank) {
   return std::nullopt;
 }
 
+std::vector<TcpConnection*> Mesh::connections() const {
+  std::vector<TcpConnection*> all;
+  for (const Rank peer : remote_ranks_) all.push_back(&connection(peer));
+  return all;
+}
+
 bool Mesh::advance() {
   bool moved = false;
   for (const Rank peer : remote_ranks_) moved = connection(peer).advance() || moved;

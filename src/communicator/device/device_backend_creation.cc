@@ -60,13 +60,15 @@ bool DeviceBackend::close() {
   return true;
 }
 
-// Memory that only peers may have open is kept until they close it.
+// Memory that only peers may have open is kept until they close it. Peers on other hosts of an NVLink domain cannot be
+// watched after the communicator has ended, so memory that they may still use is never freed.
 DeviceBackend::~DeviceBackend() {
   monitor_.drain();
   monitor_.stop_proxy();
   for (auto& lanes : peers_.close_remote_lanes())
     free_when_idle([lanes = std::move(lanes)]() mutable { lanes.reset(); });
   if (has_failed()) own_memory().keep_multicast_of_windows(windows_.release_multicast());
+  if (!peers_.domain_has_left(board())) own_memory().retain_exported_lanes();
   if (peers_.has_other_processes()) keep_until_all_have_left(peers_.shared_own_memory(), board());
   run_deferred_frees();
   if (reports_ == nullptr) return;

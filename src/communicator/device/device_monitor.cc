@@ -41,9 +41,13 @@ DeviceMonitor::~DeviceMonitor() = default;
 // is set.
 Status DeviceMonitor::start(const KernelReports& reports) {
   reports_ = &reports;
-  if (!peers_.network()) return {};
+  if (!peers_.spans_hosts()) return {};
   ProxyDuty duty;
   duty.connections = peers_.connections();
+  for (TcpConnection* connection : control_.membership.mesh.connections()) {
+    const auto& lanes = duty.connections;
+    if (std::find(lanes.begin(), lanes.end(), connection) == lanes.end()) duty.watched.push_back(connection);
+  }
   duty.ended = &reports.progress().ended;
   duty.failed = &reports.progress().report.written;
   duty.look = [this](std::int64_t still_ns) { return poll(still_ns); };
@@ -149,7 +153,7 @@ std::string DeviceMonitor::latest_call() const {
 
 std::string DeviceMonitor::route_to(Rank peer) const {
   const Mesh& mesh = control_.membership.mesh;
-  return mesh.is_remote(peer) ? " over " + mesh.connection(peer).route() : "";
+  return mesh.is_remote(peer) && !peers_.hosts().same_host(rank_, peer) ? " over " + mesh.connection(peer).route() : "";
 }
 
 // ---- Calls to other hosts ----
@@ -159,13 +163,17 @@ std::string DeviceMonitor::route_to(Rank peer) const {
 bool DeviceMonitor::poll(std::int64_t still_ns) {
   // Replays report no number, and calls may be enqueued or captured long before they run.
   const std::uint64_t latest = load_acquire(&reports_.load()->progress().passed) + board().last(rank_);
-  if (still_ns >= kReportNs && std::exchange(reported_after_, latest) != latest)
+  const std::int64_t now = now_ns();
+  if (std::exchange(polled_call_, latest) != latest) polled_ns_ = now;
+  // Messages show progress, and where there are none, the number of calls does.
+  const bool still = peers_.network() ? still_ns >= kReportNs : now - polled_ns_ >= kReportNs;
+  if (still && std::exchange(reported_after_, latest) != latest)
     control_.notifications.report_calls(NotificationKind::call);
   return failure().ok();
 }
 
 Status DeviceMonitor::expect_calls(const DeviceCallOrder& order) {
-  if (proxy_ == nullptr) return {};
+  if (!has_remote_lanes()) return {};
   if (order.is_captured()) return peers_.own_memory().device().keep_for_graph(order.stream(), proxy_->expect_graph());
   expected_ = static_cast<std::uint32_t>(order.number());
   proxy_->expect(expected_);
@@ -173,13 +181,13 @@ Status DeviceMonitor::expect_calls(const DeviceCallOrder& order) {
 }
 
 Status DeviceMonitor::report_end(const DeviceCallOrder& order, DeviceStream stream) const {
-  if (proxy_ == nullptr || order.is_captured()) return {};
+  if (!has_remote_lanes() || order.is_captured()) return {};
   std::uint32_t* ended = &reports_.load()->progress_on_device()->ended;
   return peers_.own_memory().device().put_word(ended, static_cast<std::uint32_t>(order.number()), stream);
 }
 
 void DeviceMonitor::drain() const {
-  if (proxy_ == nullptr) return;
+  if (!has_remote_lanes()) return;
   const Deadline deadline = Deadline::after_ms(kDrainMs);
   while (!has_failed() && !peers_.drained() && !deadline.passed()) {
     for (TcpConnection* connection : peers_.connections()) connection->wait(kDrainPollMs);

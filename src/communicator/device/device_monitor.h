@@ -1,6 +1,7 @@
 // Detects failures of one rank's calls on a device, and explains them. Sources are the reports of thread blocks, the
 // peers' calls on the board, and the control connections. If the communicator spans hosts, also runs the proxy, which
-// moves messages between this rank's thread blocks and other hosts, and tells it which calls to expect.
+// moves messages between this rank's thread blocks and other hosts, and tells it which calls to expect. If NVLinks
+// connect all hosts, the proxy only watches the control connections.
 #pragma once
 
 #include <atomic>
@@ -35,7 +36,7 @@ class DeviceMonitor {
   // blocks of different calls may wait for each other until their deadline.
   Status failure();
 
-  // ---- Calls to other hosts. No effect without a proxy. ----
+  // ---- Calls to other hosts over the network. No effect without lanes to them. ----
   // Sets the kind of the calls since the last begin().
   void set_kind(Kind kind) { messages_ = kind != Kind::collective; }
   // Announces the calls that `order` has just begun. Runs of a replayed graph have no numbers: their ends are unknown.
@@ -54,6 +55,7 @@ class DeviceMonitor {
  private:
   const Board& board() const { return control_.membership.board; }
   bool has_report() const;
+  bool has_remote_lanes() const { return proxy_ != nullptr && peers_.network(); }
   bool poll(std::int64_t still_ns);
   Status receive_call(Rank peer, std::uint64_t sequence);
   Status explain(const KernelReport& report);
@@ -70,7 +72,9 @@ class DeviceMonitor {
   // Latest call of this rank that failure() has seen, since when, and the last call of which it has logged late ranks.
   std::atomic<std::uint64_t> seen_call_{0}, late_call_{0};
   std::atomic<std::int64_t> seen_ns_{0};
-  std::uint64_t reported_after_ = ~0ULL;    // See poll(): the calls when they were last reported to other hosts.
+  // See poll(): the calls when they were last reported to other hosts, those at the last poll, and since when.
+  std::uint64_t reported_after_ = ~0ULL, polled_call_ = 0;
+  std::int64_t polled_ns_ = 0;
   std::atomic<bool> messages_ = false;      // The latest calls are messages.
   std::atomic<std::uint32_t> expected_{0};  // Latest call that the proxy expects.
 };

@@ -181,6 +181,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
               .min_channels = options.min_channels,
               .max_channels = options.max_channels,
               .lane_channels = peers_.lanes().channels_to_all(),
+              .local_channels = peers_.lanes().channels,
               .orders = static_cast<std::uint32_t>(rings_.each.size()),
               .remote_channels = peers_.lanes().fewer_peers,
               .slot_bytes = peers_.network() ? Query().slot_bytes : peers_.lanes().slots.simple,
@@ -197,7 +198,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
 std::string_view DevicePlanChooser::against_copy_engines(const Call& call, const CommunicatorOptions& options) const {
   if (!compression_request(call, options, peers_.ranks()).raw()) return "its messages are compressed";
   if (peers_.on_one_device()) return "all ranks share a GPU";
-  if (peers_.network()) return "the ranks are on several hosts";
+  if (peers_.spans_hosts()) return "the ranks are on several hosts";
   if (peers_.through_host()) return "some ranks communicate through host memory";
   if (!windows_.windows_of(call).both())
     return "its buffers are not in windows that all ranks have registered with TUTTI_WINDOW_SYMMETRIC";
@@ -223,7 +224,7 @@ Result<std::vector<Candidate>> DevicePlanChooser::candidates_to_tune(const Query
 std::unique_ptr<DeviceAutotuning> make_autotuning(const Communicator& control, const PeerSet& peers,
                                                   const DevicePlanChooser& chooser) {
   const CommunicatorOptions& options = control.options();
-  if (options.tune == Tune::off || peers.ranks() == 1 || peers.network() || options.has_plugin()) return nullptr;
+  if (options.tune == Tune::off || peers.ranks() == 1 || peers.spans_hosts() || options.has_plugin()) return nullptr;
   const auto make_timer = [&device = peers.own_memory().device()] { return device.make_timer(); };
   const std::string machine = device_machine_name(control, peers, chooser);
   auto made = std::make_unique<DeviceAutotuning>(

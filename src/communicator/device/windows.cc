@@ -74,7 +74,7 @@ struct DeviceWindows::WindowInfo {
 
 // Other devices can access memory that has a file or a handle, also those of this process.
 DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own, File& file) const {
-  static_assert(sizeof(WindowInfo) == 112);
+  static_assert(sizeof(WindowInfo) == 120);
   WindowInfo info;
   info.address = reinterpret_cast<std::uint64_t>(own.memory);
   info.bytes = own.bytes;
@@ -104,10 +104,11 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   File file;
   const auto all = TUTTI_TRY(gather<WindowInfo>({&control_}, {{info_of(own, file)}}));
   const std::vector<WindowInfo>& infos = all.front();
-  // A rank that communicates through host memory cannot access the other's records or buffers.
-  const bool possible = !peers_.through_host() && std::all_of(infos.begin(), infos.end(), [](const WindowInfo& info) {
-    return info.guaranteed != 0 && info.shared != 0;
-  });
+  // A rank that communicates through host memory cannot access the other's records or buffers. Ranks of other hosts in
+  // an NVLink domain could, but a failed rank could not await that they end their accesses.
+  const bool possible = !peers_.through_host() && !peers_.spans_hosts() &&
+                        std::all_of(infos.begin(), infos.end(),
+                                    [](const WindowInfo& info) { return info.guaranteed != 0 && info.shared != 0; });
   const std::uint32_t number = free_number();
   if (!possible || number == 0) return WindowHandle{0};
   std::vector<File> files;
@@ -202,7 +203,8 @@ Status DeviceWindows::bind_multicast(const WindowBuffer& own, const std::vector<
   if (peers_.multicast_ring() == nullptr || peers_.network()) return {};
   const DeviceShare& first = infos.front().share;
   const bool alike = std::all_of(infos.begin(), infos.end(), [&](const WindowInfo& info) {
-    return info.share.by_file() && info.share.file_bytes == first.file_bytes && info.share.offset == first.offset;
+    return info.share.by_file() && info.share.allocated_bytes == first.allocated_bytes &&
+           info.share.offset == first.offset;
   });
   if (!alike) {
     if (control_.rank() == 0)
@@ -213,7 +215,7 @@ Status DeviceWindows::bind_multicast(const WindowBuffer& own, const std::vector<
   }
   Device& device = peers_.own_memory().device();
   std::vector<BoundMulticast> bound =
-      TUTTI_TRY(bind_to_multicast({{&control_, &device, own.memory}}, "sums in a window"));
+      TUTTI_TRY(bind_to_multicast({{&control_, &device, own.memory, &peers_.hosts()}}, "sums in a window"));
   if (bound.front().object == nullptr) return {};
   windows_[number].multicast = std::move(bound.front().object);
   return upload_multicast(bound.front().address, number);

@@ -1,7 +1,4 @@
 // Setup of peers on devices. Ranks gather their locations, then their resources for others, then reachability.
-#include <sys/random.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -13,64 +10,32 @@
 #include "src/communicator/peers/deferred_frees.h"
 #include "src/communicator/peers/gather.h"
 #include "src/communicator/peers/multicast.h"
+#include "src/communicator/peers/nvlink_domains.h"
+#include "src/communicator/peers/peer_info.h"
 #include "src/communicator/peers/peer_set.h"
 #include "src/tuner/choose_over_hosts.h"
 
 namespace tutti {
 namespace {
 
-// Number of this process, different from that of its parent before a fork.
-std::uint64_t number_of_process() {
-  static const std::uint64_t number = [] {
-    std::uint64_t random = 0;
-    // Not std::random_device, which needs glibc 2.36. Joining has failed before if the system has no random numbers.
-    (void)!::getrandom(&random, sizeof random, 0);
-    return random;
-  }();
-  return number + static_cast<std::uint64_t>(::getpid());
-}
-
 bool requests_ring_over_hosts(const Communicator& member) { return is_staged_over_hosts(member.options().algorithm); }
 
 // True if multicast objects can serve a plan: hosts have equally many ranks, and more than one. Several hosts, only if
-// the tuner may choose the plan, or the communicator requests it.
-bool suits_multicast(const Hosts& hosts, const Communicator& member) {
+// the tuner may choose the plan, or all ranks request it.
+bool suits_multicast(const Hosts& hosts, bool requested) {
   std::map<Rank, Rank> ranks_of;  // By first rank of the host.
   for (const Rank first : hosts.first_ranks()) ++ranks_of[first];
   const Rank size = ranks_of.begin()->second;
   const bool chosen = ranks_of.size() == 1 || (size >= kMinSwitchRanks && ranks_of.size() <= kMaxHostsOnRails);
-  return size > 1 && (chosen || requests_ring_over_hosts(member)) &&
+  return size > 1 && (chosen || requested) &&
          std::all_of(ranks_of.begin(), ranks_of.end(), [=](const auto& host) { return host.second == size; });
 }
 
-P2pLevel farthest_p2p() { return config().p2p_disabled ? P2pLevel::loc : config().p2p_level; }
-
 }  // namespace
-
-// Information that a rank sends to its peers.
-struct PeerSet::PeerInfo {
-  std::uint64_t process = 0;  // Random number of the process, which ranks with common memory share.
-  std::uint64_t memory = 0;   // Number of its RankDeviceMemory in the process.
-  DeviceIdentity device = {};
-  std::uint32_t thread_blocks = 0;
-  std::uint32_t failed = 0;                                // 1: no memory for its exported lanes.
-  DeviceShare exported;                                    // Its exported lanes.
-  ComputeSharing sharing = ComputeSharing::all_processes;  // How its device is shared.
-  Rank driver = 0;                                         // First of the ranks that its thread drives.
-  LaneLimit lanes = LaneLimit::large;                      // small: see LaneLimit.
-  std::uint32_t multicast = 0;                             // 1: it wants multicast objects, which its device has.
-
-  bool is_here() const { return process == number_of_process(); }
-  // True if the two ranks use their device in time slices.
-  bool alternates_with(const PeerInfo& other) const {
-    if (device != other.device) return false;
-    return sharing == ComputeSharing::none || (sharing == ComputeSharing::one_process && process != other.process);
-  }
-};
 
 Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<Communicator*>& members,
                                               const std::shared_ptr<Device>& device) {
-  static_assert(sizeof(PeerInfo) == 136);
+  static_assert(sizeof(PeerInfo) == 176);
   Set set;
   std::vector<PeerInfos> infos;
   for (const Communicator* member : members)
@@ -93,46 +58,52 @@ Status PeerSet::await_all(const std::vector<Communicator*>& members) {
   return gather(members, std::vector<std::vector<std::uint64_t>>(members.size(), {0})).status();
 }
 
-PeerSet::PeerInfo PeerSet::describe_self(bool wants_large_lanes) {
+PeerSet::PeerInfo PeerSet::describe_self(const Communicator& member) {
   PeerInfo info;
   info.process = number_of_process();
   info.memory = RankDeviceMemory::publish(shared_own_memory());
   info.device = own_memory().device().traits().identity;
-  if (!wants_large_lanes && RankDeviceMemory::has_large_lanes(info.device)) info.lanes = LaneLimit::small;
+  info.has_large_lanes = RankDeviceMemory::has_large_lanes(info.device) ? 1 : 0;
+  info.min_channels = member.options().min_channels;
   info.thread_blocks = own_memory().device().traits().thread_blocks;
   info.sharing = own_memory().device().traits().sharing;
+  info.domain = own_memory().device().traits().domain;
+  info.joins_domains = joins_domains() ? 1 : 0;
+  info.requests_ring_over_hosts = requests_ring_over_hosts(member) ? 1 : 0;
   info.multicast = config().nvls && own_memory().device().traits().multicast ? 1 : 0;
   return info;
 }
 
 // All ranks get the same results, but `members` may be only some of the ranks.
 Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all) {
-  const LanePeers peers = peers_in(set.front().hosts_, set.front().rails_);
-  const std::uint32_t few = budget_for(peers, mapped_page_bytes(), LaneLimit::small).channels;
   std::vector<PeerInfos> own;
   for (std::size_t i = 0; i < set.size(); ++i) {
-    own.push_back({set[i].describe_self(members[i]->options().min_channels > few)});
+    own.push_back({set[i].describe_self(*members[i])});
     own.back()[0].driver = set.front().self_;
-    if (!suits_multicast(set[i].hosts_, *members[i])) own.back()[0].multicast = 0;
   }
   all = TUTTI_TRY(gather(members, own));
   const PeerInfos& infos = all.front();
-  const bool further =
-      std::any_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.lanes == LaneLimit::small; });
-  LaneBudget budget = budget_for(peers, mapped_page_bytes(), further ? LaneLimit::small : LaneLimit::large);
-  const bool one_host = members.front()->on_one_host();
-  std::set<DeviceIdentity> devices;
-  for (const PeerInfo& info : infos)
-    if (info.multicast != 0) devices.insert(info.device);
-  for (PeerSet& each : set) each.wants_multicast_ = devices.size() == infos.size();
-  if (!one_host && !set.front().wants_multicast_) budget.ring = {};
+  std::vector<NvlinkDomain> domains;
+  const bool join =
+      std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.joins_domains != 0; });
+  for (const PeerInfo& info : infos) domains.push_back(join ? info.domain : NvlinkDomain());
+  const Hosts hosts = TUTTI_TRY(join_nvlink_domains(members, set.front().own_memory().shared_device(), domains));
+  for (PeerSet& each : set) each.place(hosts);
+  const bool wants_multicast = set.front().wants_multicast(infos);
+  LanePeers peers = peers_in(hosts, set.front().rails_);
+  peers.multicast = wants_multicast;
+  const LaneLimit limit = lane_limit(peers, infos);
+  LaneBudget budget = budget_for(peers, mapped_page_bytes(), limit);
+  const bool one_host = hosts.is_one_host();
+  for (PeerSet& each : set) each.wants_multicast_ = wants_multicast;
+  if (!one_host && !wants_multicast) budget.ring = {};
   if (one_host && std::all_of(infos.begin(), infos.end(), [](const PeerInfo& info) { return info.is_here(); })) {
     for (PeerSet& each : set) {
-      if (further) each.budget_ = {.slots = budget.slots, .channels = budget.channels};
+      if (limit == LaneLimit::small) each.budget_ = {.slots = budget.slots, .channels = budget.channels};
       each.budget_.ring = budget.ring;
       File file;  // No other process opens the ring.
       // Without this memory, the object for multicast will lack a device.
-      if (each.wants_multicast_) (void)each.own_memory().allocate_exported_lanes(0, file, budget.ring.bytes());
+      if (wants_multicast) (void)each.allocate_exported_lanes(0, file);
     }
     return {};
   }
@@ -143,7 +114,7 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
     const bool exports = !set[i].other_processes_.empty();
     if (!exports && budget.ring.channels == 0) continue;
     const std::size_t bytes = exports ? set[i].exported_bytes() : 0;
-    const auto share = set[i].own_memory().allocate_exported_lanes(bytes, files[i], budget.ring.bytes());
+    const auto share = set[i].allocate_exported_lanes(bytes, files[i]);
     if (!exports) continue;  // Without this memory, the object for multicast will lack a device.
     own[i][0].failed = share.ok() ? 0 : 1;
     if (share.ok()) own[i][0].exported = share.value();
@@ -152,9 +123,27 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
   return pass_files(members, set, all, files);
 }
 
+LaneLimit PeerSet::lane_limit(const LanePeers& peers, const PeerInfos& infos) {
+  const std::uint32_t few = budget_for(peers, mapped_page_bytes(), LaneLimit::small).channels;
+  const bool further = std::any_of(infos.begin(), infos.end(), [few](const PeerInfo& info) {
+    return info.has_large_lanes != 0 && info.min_channels <= few;
+  });
+  return further ? LaneLimit::small : LaneLimit::large;
+}
+
+bool PeerSet::wants_multicast(const PeerInfos& infos) const {
+  std::set<DeviceIdentity> devices;
+  bool requested = true;
+  for (const PeerInfo& info : infos) {
+    if (info.multicast != 0) devices.insert(info.device);
+    requested = requested && info.requests_ring_over_hosts != 0;
+  }
+  return devices.size() == infos.size() && suits_multicast(hosts_, requested);
+}
+
 void PeerSet::find_other_processes(const PeerInfos& infos) {
   for (Rank peer = 0; peer < ranks(); ++peer) {
-    if (is_on_this_host(peer) && !infos[peer].is_here()) other_processes_.push_back(peer);
+    if (in_same_domain(peer) && !infos[peer].is_here()) other_processes_.push_back(peer);
   }
 }
 
@@ -200,7 +189,7 @@ Status PeerSet::set_peers(const PeerInfos& infos) {
   one_device_ = own_process_ = true;
   for (Rank peer = 0; peer < ranks(); ++peer) {
     const PeerInfo& info = infos[peer];
-    const bool reached = info.is_here() && is_on_this_host(peer);
+    const bool reached = info.is_here() && in_same_domain(peer);
     if (reached && peer != self_) memories_[peer] = RankDeviceMemory::find(info.memory);
     if (reached && memories_[peer] == nullptr)
       return remote_error("rank " + std::to_string(peer) + " left while the ranks connected their devices");
@@ -217,7 +206,7 @@ Status PeerSet::set_peers(const PeerInfos& infos) {
     const auto ranks_here =
         std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.process == info.process; });
     own_process_ = own_process_ && ranks_here == 1;
-    one_device_ = one_device_ && is_on_this_host(peer) && info.process == infos.front().process &&
+    one_device_ = one_device_ && in_same_domain(peer) && info.process == infos.front().process &&
                   info.device == infos.front().device;
   }
   if (thread_blocks_ == 0)
@@ -243,88 +232,6 @@ void PeerSet::count_queues(const PeerInfos& infos) const {
       drivers.size(), device.name.c_str(), device.queues);
 }
 
-// Determines placements. No exchange is needed if all ranks are on one device of one process.
-Status PeerSet::find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& all) {
-  std::vector<Routes> own;
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    auto routes = set[i].try_routes(all[i]);
-    if (!routes.ok()) return members[i]->fail(std::move(routes).status());
-    own.push_back(std::move(routes).value());
-  }
-  const Rank ranks = set.front().ranks();
-  std::vector<Routes> tables(set.size(), Routes(std::size_t{ranks} * ranks));
-  if (!set.front().one_device_) tables = TUTTI_TRY(gather(members, own));
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    Status possible = set[i].check_routes(tables[i], all[i]);
-    if (!possible.ok()) return members[i]->fail(std::move(possible));
-    set[i].files_.clear();
-    set[i].apply_routes(tables[i]);
-  }
-  return {};
-}
-
-// Checks that the placements that other ranks report are possible.
-Status PeerSet::check_routes(const Routes& table, const PeerInfos& infos) const {
-  const std::size_t ranks = infos.size();
-  for (std::size_t pair = 0; pair < table.size(); ++pair) {
-    const auto writer = static_cast<Rank>(pair / ranks), reader = static_cast<Rank>(pair % ranks);
-    const bool near = hosts_.same_host(writer, reader);
-    const bool together = infos[writer].process == infos[reader].process;
-    const LanePlacement placement = table[pair].placement;
-    if (near ? placement == LanePlacement::host ||
-                   placement == (together ? LanePlacement::same_process : LanePlacement::ipc)
-             : placement == LanePlacement::network)
-      continue;
-    return invalid_usage("rank " + std::to_string(pair / ranks) + " reported an impossible path to rank " +
-                         std::to_string(pair % ranks) + ": it uses another version of the library");
-  }
-  return {};
-}
-
-Result<PeerSet::Routes> PeerSet::try_routes(const PeerInfos& infos) {
-  Routes routes(ranks());
-  std::vector<std::string> how(ranks());
-  for (Rank peer = 0; peer < ranks(); ++peer) {
-    how[peer] = "another host";
-    if (!is_on_this_host(peer)) routes[peer] = {LanePlacement::network, 1};
-    if (peer != self_ && is_on_this_host(peer)) routes[peer] = TUTTI_TRY(try_route(infos[peer], peer, how[peer]));
-  }
-  if (logs(LogLevel::info) && ranks() > 1) {
-    const LogDevice named(static_cast<int>(own_memory().device().traits().ordinal));
-    log(LogLevel::info, "rank %u on %s, lanes %s", self_, own_memory().device().traits().name.c_str(),
-        describe_routes(how, self_).c_str());
-  }
-  return routes;
-}
-
-// Opens the peer's memory. If this fails, the lanes are in host memory.
-Result<PeerSet::Route> PeerSet::try_route(const PeerInfo& info, Rank peer, std::string& how) {
-  Device& device = own_memory().device();
-  const bool same = info.device == device.traits().identity;
-  const DeviceDistance distance =
-      same ? DeviceDistance{.level = P2pLevel::loc, .known = true} : device.distance_to(info.device);
-  how = describe(distance);
-  if (!same && !p2p_wanted(distance, farthest_p2p())) {
-    how = "host memory (" + how + ", is farther than TUTTI_P2P_LEVEL)";
-    return Route{LanePlacement::host, 0};
-  }
-  const std::uint8_t whole = distance.known && distance.level <= P2pLevel::nvl ? 1 : 0;
-  Status reached;
-  if (info.is_here()) {
-    reached = device.enable_peer_access(memory_of(peer).device());
-    if (reached.ok()) return Route{LanePlacement::same_process, whole};
-  } else {
-    auto opened = device.open(info.exported, files_[peer]);
-    if (opened.ok()) {
-      opened_[peer] = opened.value();
-      return Route{LanePlacement::ipc, whole};
-    }
-    reached = std::move(opened).status();
-  }
-  how = "host memory (" + reached.message() + ")";
-  return Route{LanePlacement::host, 0};
-}
-
 // On each host, the first rank creates the segment, even if its own lanes are elsewhere. The segment has room for the
 // pairs of all hosts; pages that no rank maps take no memory. Lanes on devices have the same channels and slots then.
 Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set& set) {
@@ -334,20 +241,20 @@ Status PeerSet::share_host_memory(const std::vector<Communicator*>& members, Set
   std::vector<Segment> memory(set.size());
   const auto share = [&](std::size_t i, bool makes) -> Status {
     if (!makes) {
-      File file = TUTTI_TRY(members[i]->take_passed(set[i].hosts_.first_rank_of_host(set[i].self_)));
+      File file = TUTTI_TRY(members[i]->take_passed(set[i].host_of_[set[i].self_]));
       memory[i] = TUTTI_TRY(Segment::adopt(std::move(file), bytes));
       return {};
     }
     memory[i] = TUTTI_TRY(Segment::create("tutti-host-lanes", bytes));
     for (Rank peer = 0; peer < members[i]->ranks(); ++peer) {
-      if (peer != set[i].self_ && set[i].is_on_this_host(peer))
+      if (peer != set[i].self_ && set[i].on_this_host(peer))
         TUTTI_CHECK_OK(members[i]->pass(peer, memory[i].descriptor()));
     }
     return {};
   };
   for (const bool makes : {true, false}) {  // First ranks first: this thread may drive both ends.
     for (std::size_t i = 0; i < set.size(); ++i) {
-      if ((set[i].hosts_.first_rank_of_host(set[i].self_) == set[i].self_) != makes) continue;
+      if ((set[i].host_of_[set[i].self_] == set[i].self_) != makes) continue;
       Status shared = share(i, makes);
       if (!shared.ok()) return members[i]->fail(std::move(shared));
     }
@@ -367,7 +274,8 @@ Status PeerSet::open_remote_lanes(const std::vector<Communicator*>& members, Set
   std::vector<std::vector<std::uint32_t>> own(set.size(), std::vector<std::uint32_t>(ranks));
   for (std::size_t i = 0; i < set.size(); ++i) {
     for (const Rank peer : members[i]->mesh().remote_ranks()) {
-      if (set[i].self_ < peer) own[i][peer] = members[i]->mesh().connection(peer).new_context();
+      if (set[i].self_ < peer && !set[i].in_same_domain(peer))
+        own[i][peer] = members[i]->mesh().connection(peer).new_context();
     }
   }
   const auto contexts = TUTTI_TRY(gather(members, own));
@@ -383,7 +291,7 @@ Status PeerSet::bind_multicast(const std::vector<Communicator*>& members, Set& s
   std::vector<MulticastMember> own;
   for (std::size_t i = 0; i < set.size(); ++i) {
     RankDeviceMemory& memory = set[i].own_memory();
-    own.push_back({members[i], &memory.device(), memory.exported_lanes()});
+    own.push_back({members[i], &memory.device(), memory.exported_lanes(), &set[i].hosts_});
   }
   std::vector<BoundMulticast> bound = TUTTI_TRY(bind_to_multicast(own, "sums"));
   for (std::size_t i = 0; i < set.size() && bound[i].object != nullptr; ++i)

@@ -41,7 +41,7 @@ constexpr std::array kChoices = {
     SlotChoice{{.simple = 4 * kKiB, .ll = 1 * kKiB}, 1}};
 
 // 48 channels keep the links busy while some of them copy (docs/design/gpu-data-path.md). More than kManyPeers have
-// short positions, since no call uses their ring by default.
+// short positions unless switches connect them, since accesses to each peer are not faster with longer ones.
 constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4, .position_bytes = 512 * kKiB};
 constexpr StagingRing kRingOfMany = {.channels = 48, .positions = 4};
 constexpr Rank kManyPeers = 7;
@@ -100,7 +100,8 @@ void choose_lanes_on_rail(const LaneRoom& room, LaneBudget& budget) {
   }
 }
 
-void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
+// `max_channels`: maximum to partners.
+void choose_lanes_between_hosts(const LaneRoom& room, std::uint32_t max_channels, LaneBudget& budget) {
   for (const SlotChoice& choice : kChoices) {
     if (choice.slots.simple > budget.slots.simple) continue;
     budget.remote_slot_bytes = choice.slots.simple;
@@ -110,7 +111,7 @@ void choose_lanes_between_hosts(const LaneRoom& room, LaneBudget& budget) {
   }
   budget.rail_slot_bytes = budget.remote_slot_bytes;
   if (room.peers.partners == 0) return;
-  budget.fewer_peers.partners = budget.channels;
+  budget.fewer_peers.partners = max_channels;
   while (budget.fewer_peers.partners > budget.remote_channels && !room.holds_partners(budget))
     --budget.fewer_peers.partners;
   if (room.peers.others_on_rail > 0) choose_lanes_on_rail(room, budget);
@@ -137,11 +138,15 @@ LaneBudget budget_for(const LanePeers& peers, std::size_t page_bytes, LaneLimit 
                          further ? kRailBytes / 2 : kRailBytes};
   LaneBudget budget;
   choose_lanes_on_host(room, limit, budget);
-  if (peers.remote > 0) choose_lanes_between_hosts(room, budget);
+  const bool few_or_switched = peers.local <= kManyPeers || peers.multicast;
+  if (!in_host_memory && peers.local > 0) {
+    if (peers.remote == 0) budget.ring = further ? kSmallRing : few_or_switched ? kLargeRing : kRingOfMany;
+    else if (!further && few_or_switched) budget.ring = kRingOverHosts;
+  }
+  // Plans in the ring between hosts have no lanes within hosts.
+  const bool only_rails = peers.remote > 0 && budget.ring.channels > 0;
+  if (peers.remote > 0) choose_lanes_between_hosts(room, only_rails ? kMaxLaneChannels : budget.channels, budget);
   budget.bytes = round_up(budget.lanes_bytes(), page_bytes);
-  if (in_host_memory || peers.local == 0) return budget;
-  if (peers.remote == 0) budget.ring = further ? kSmallRing : peers.local > kManyPeers ? kRingOfMany : kLargeRing;
-  else if (!further && peers.local <= kManyPeers) budget.ring = kRingOverHosts;
   return budget;
 }
 

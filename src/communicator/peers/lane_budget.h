@@ -73,6 +73,7 @@ struct LanePeers {
   Rank local = 0;                         // On its host.
   Rank remote = 0;                        // On other hosts, those of the rail included.
   Rank partners = 0, others_on_rail = 0;  // See Rails::partners() and others().
+  bool multicast = false;                 // Devices have multicast objects, and ranks do not share them.
 };
 LanePeers peers_in(const Hosts& hosts, const Rails& rails);
 

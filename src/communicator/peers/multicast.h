@@ -1,4 +1,4 @@
-// Multicast objects of the ranks of a host, to which they bind memory of their devices.
+// Multicast objects of the ranks of a host or NVLink domain, to which they bind memory of their devices.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,13 @@
 
 namespace tutti {
 
-// A rank that this thread drives, and its memory: in an allocation of Device::allocate_shared(), or null if there is
-// none, which fails.
+// A rank that this thread drives, and its memory: in an allocation of Device::allocate_shared(), or, if hosts are
+// joined in NVLink domains, of Device::allocate_for_domain(); null if there is none, which fails.
 struct MulticastMember {
   Communicator* control = nullptr;
   Device* device = nullptr;
   std::byte* memory = nullptr;
+  const Hosts* hosts = nullptr;  // See PeerSet::hosts().
 };
 
 struct BoundMulticast {

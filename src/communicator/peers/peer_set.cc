@@ -4,8 +4,10 @@
 #include <string>
 #include <utility>
 
+#include "src/base/atomic.h"
 #include "src/base/config.h"
 #include "src/base/log.h"
+#include "src/communicator/control/board.h"
 #include "src/communicator/control/mesh.h"
 #include "src/communicator/planning/rings.h"
 
@@ -20,11 +22,33 @@ PeerSet::PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> 
       files_(control.ranks()),
       opened_(control.ranks()),
       records_(control.ranks()),
-      remote_lanes_(control.ranks()) {
+      remote_lanes_(control.ranks()),
+      host_of_(hosts_.first_ranks()),
+      spans_hosts_(control.mesh().any_remote()) {
   memories_[self_] = std::move(own);
 }
 
 PeerSet::~PeerSet() { release_all(); }
+
+void PeerSet::place(const Hosts& hosts) {
+  hosts_ = hosts;
+  rails_ = Rails(rail_rank_mapping(hosts_));
+  domain_has_hosts_ = false;
+  for (Rank peer = 0; peer < ranks(); ++peer)
+    domain_has_hosts_ = domain_has_hosts_ || (in_same_domain(peer) && !on_this_host(peer));
+}
+
+bool PeerSet::domain_has_left(const Board& board) const {
+  for (Rank peer = 0; peer < ranks(); ++peer)
+    if (in_same_domain(peer) && !on_this_host(peer) && load_acquire(&board.entry(peer).left) == 0) return false;
+  return true;
+}
+
+Result<DeviceShare> PeerSet::allocate_exported_lanes(std::size_t bytes, File& file) const {
+  const std::size_t ring_bytes = budget_.ring.bytes();
+  if (domain_has_hosts_) return own_memory().allocate_lanes_for_domain(bytes, ring_bytes);
+  return own_memory().allocate_exported_lanes(bytes, file, ring_bytes);
+}
 
 void PeerSet::release_all() {
   for (std::byte*& memory : opened_) {
@@ -45,7 +69,7 @@ std::size_t PeerSet::exported_bytes() const {
 
 std::size_t PeerSet::region_at(Rank writer, Rank reader) const {
   std::size_t before = 0;
-  for (Rank rank = 0; rank < writer; ++rank) before += rank != reader && is_on_this_host(rank) ? 1 : 0;
+  for (Rank rank = 0; rank < writer; ++rank) before += rank != reader && in_same_domain(rank) ? 1 : 0;
   return before * budget_.bytes;
 }
 
@@ -87,16 +111,18 @@ Status PeerSet::use_host_memory(Segment memory) {
 }
 
 Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts) {
+  std::vector<std::string> how(ranks(), "this host");
   for (const Rank peer : mesh.remote_ranks()) {
+    how[peer] = "NVLink domain";
+    if (in_same_domain(peer)) continue;
     const std::uint32_t context = contexts[std::size_t{std::min(self_, peer)} * ranks() + std::max(self_, peer)];
     if (context == 0)
       return remote_error("rank " + std::to_string(peer) + " has not reported its lanes between the hosts");
     const RemoteLanesOptions options = {context, budget_, rails_.between(self_, peer), config().gpudirect};
     remote_lanes_[peer] = TUTTI_TRY(RemoteLanes::make(own_memory().shared_device(), mesh.connection(peer), options));
+    how[peer] = remote_lanes_[peer]->how();
   }
   if (!logs(LogLevel::info)) return {};
-  std::vector<std::string> how(ranks(), "this host");
-  for (const Rank peer : mesh.remote_ranks()) how[peer] = remote_lanes_[peer]->how();
   const LogDevice named(static_cast<int>(own_memory().device().traits().ordinal));
   log(LogLevel::info, "rank %u, slots of lanes to other hosts: %s", self_, describe_routes(how, self_).c_str());
   return {};
@@ -131,7 +157,7 @@ Result<AddressRecord*> PeerSet::records(Rank rank) const {
 }
 
 Result<std::byte*> PeerSet::ring(Rank rank) const {
-  if (!is_on_this_host(rank)) return nullptr;
+  if (!in_same_domain(rank)) return nullptr;
   if (memories_[rank] == nullptr) return opened_[rank] + exported_bytes() + kRecordsBytes;
   return memories_[rank]->ring(budget_.ring.bytes());
 }

@@ -48,8 +48,10 @@ class PeerSet {
   // Device memory of another rank in this process.
   RankDeviceMemory& memory_of(Rank rank) const { return *memories_[rank]; }
   bool is_here(Rank rank) const { return memories_[rank] != nullptr; }
-  // True if ranks of this host in other processes may have this rank's memory open.
+  // True if ranks of this host or NVLink domain in other processes may have this rank's memory open.
   bool has_other_processes() const { return !other_processes_.empty(); }
+  // True if no rank of another host can still access this rank's memory. `board`: that of the communicator.
+  bool domain_has_left(const Board& board) const;
   bool each_in_its_own_process() const { return own_process_; }
   // True if thread blocks of every rank can access all buffers. Other devices are accessible only through windows, and
   // only for plain allocations.
@@ -57,11 +59,14 @@ class PeerSet {
   // True if the lanes of some pair of ranks are in host memory. The same on all ranks.
   bool through_host() const { return routes_.host_pairs() > 0 || network(); }
   bool network() const { return routes_.network(); }
+  // True if some ranks are on other hosts, which the network or NVLinks connect. The same on all ranks.
+  bool spans_hosts() const { return spans_hosts_; }
   // True if the ranks of each pair on a host share a GPU or are connected by NVLink, which delivers 128 bytes together.
   // The same on all ranks.
   bool all_on_nvlink() const { return all_on_nvlink_; }
   // Connections to ranks of other hosts. The caller must advance them.
   std::vector<TcpConnection*> connections() const;
+  // The hosts of the ranks. Hosts of an NVLink domain count as one.
   const Hosts& hosts() const { return hosts_; }
   // Pairs of ranks on different hosts that have lanes on more channels than others. The same on all ranks.
   const Rails& rails() const { return rails_; }
@@ -106,13 +111,20 @@ class PeerSet {
   using PeerInfos = std::vector<PeerInfo>;  // By rank.
   using Set = std::vector<PeerSet>;
   PeerSet(const Communicator& control, std::shared_ptr<RankDeviceMemory> own);
-  bool is_on_this_host(Rank peer) const { return hosts_.same_host(self_, peer); }
+  // True for ranks of this host, and of other hosts of its NVLink domain.
+  bool in_same_domain(Rank peer) const { return hosts_.same_host(self_, peer); }
+  bool on_this_host(Rank peer) const { return host_of_[peer] == host_of_[self_]; }
   // True if lanes between devices of a host or the staging ring, also that between hosts, take more than in a further
   // communicator.
   bool has_large_lanes() const;
   // Memory of this host's ranks for lanes from other processes: bytes, and the offset of a writer's lanes in it.
   std::size_t exported_bytes() const;
   std::size_t region_at(Rank writer, Rank reader) const;
+
+  // Sets hosts(), with the ranks of NVLink domains joined.
+  void place(const Hosts& hosts);
+  // Allocates the exported lanes, of this size and with the staging ring of the budget. See RankDeviceMemory.
+  Result<DeviceShare> allocate_exported_lanes(std::size_t bytes, File& file) const;
 
   // The steps of connect(), for the members of one process.
   static Status exchange_peer_infos(const std::vector<Communicator*>& members, Set& set, std::vector<PeerInfos>& all);
@@ -124,7 +136,9 @@ class PeerSet {
   static Status bind_multicast(const std::vector<Communicator*>& members, Set& set);
 
   // Returns the information about this rank for its peers.
-  PeerInfo describe_self(bool wants_large_lanes);
+  PeerInfo describe_self(const Communicator& member);
+  bool wants_multicast(const PeerInfos& infos) const;
+  static LaneLimit lane_limit(const LanePeers& peers, const PeerInfos& infos);
   void find_other_processes(const PeerInfos& infos);
   Status pass_file(Communicator& control, const File& file);
   Status take_files(Communicator& control, const PeerInfos& infos, Rank first, Rank end);
@@ -154,11 +168,14 @@ class PeerSet {
   // of its own pairs.
   std::unique_ptr<MappedSegment> in_host_;
   std::vector<std::shared_ptr<RemoteLanes>> remote_lanes_;  // By rank; null: on this host.
-  std::vector<Rank> other_processes_;                       // Ranks of this host in other processes.
+  std::vector<Rank> other_processes_;                       // Ranks of this host or domain in other processes.
+  std::vector<Rank> host_of_;      // By rank: first rank of its host, whatever its NVLink domain.
+  bool spans_hosts_ = false;       // See spans_hosts().
+  bool domain_has_hosts_ = false;  // Some ranks of the same domain are on other hosts.
   bool one_device_ = false, time_sliced_ = false, own_process_ = false, shares_device_ = false;
   bool all_on_nvlink_ = false;
-  bool wants_multicast_ =
-      false;  // All ranks are on devices of their own with multicast objects; see suits_multicast().
+  // All ranks are on devices of their own with multicast objects; see suits_multicast().
+  bool wants_multicast_ = false;
   std::byte* multicast_ring_ = nullptr;
   std::uint32_t thread_blocks_ = 0;
   LaneBudget budget_;

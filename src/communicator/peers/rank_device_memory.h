@@ -49,6 +49,8 @@ class RankDeviceMemory {
   // Allocates lanes for writers in other processes, followed by the records and the staging ring. Returns how to open
   // them; see Device::share_of().
   Result<DeviceShare> allocate_exported_lanes(std::size_t bytes, File& file, std::size_t ring_bytes = 0);
+  // Like allocate_exported_lanes(), also for writers on other hosts of the NVLink domain. Never by a file.
+  Result<DeviceShare> allocate_lanes_for_domain(std::size_t bytes, std::size_t ring_bytes);
   std::byte* exported_lanes() const { return exported_; }
   // Keeps a multicast object to which the exported lanes are bound, as long as these. Returns the multicast address of
   // the staging ring.
@@ -58,7 +60,7 @@ class RankDeviceMemory {
   void keep_multicast_of_windows(std::vector<std::unique_ptr<DeviceMulticast>> objects);
   // Keeps the exported lanes allocated after a failure: calls of peers that begin later may still write to them.
   void retain_exported_lanes();
-  // Frees the exported lanes. No peer may have them open, or open them later.
+  // Frees the exported lanes. No peer may access them any more, or open them later.
   void free_exported_lanes();
 
   std::size_t bytes() const;  // Bytes allocated from the device.
@@ -83,6 +85,7 @@ class RankDeviceMemory {
     std::byte* memory;
     std::uint64_t number;
   };
+  Result<DeviceShare> export_lanes(std::byte* memory, std::size_t bytes, std::size_t ring_bytes, File& file);
   static constexpr std::size_t kClasses = 14;  // Size classes of retired memory: 256 bytes to 2 MiB.
 
   const std::shared_ptr<Device> device_;
@@ -96,6 +99,7 @@ class RankDeviceMemory {
   std::byte* ring_ = nullptr;
   std::byte* exported_ = nullptr;
   std::size_t exported_bytes_ = 0;
+  bool for_domain_ = false;  // Other hosts may have the exported lanes open.
   std::vector<std::unique_ptr<DeviceMulticast>> multicast_;
 };
 

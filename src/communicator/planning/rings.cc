@@ -13,7 +13,7 @@
 namespace tutti {
 RingOrders ring_orders(const Hosts& hosts, std::uint32_t max_rings) {
   const RankMapping rank_mapping = rank_mapping_of(hosts.first_ranks());
-  if (hosts.topology() == nullptr) return {.each = {rank_mapping}};
+  if (hosts.topology() == nullptr || hosts.joined()) return {.each = {rank_mapping}};
   std::vector<RankNode> nodes;
   for (Rank rank = 0; rank < hosts.ranks(); ++rank) {
     const std::string gpu = gpu_of(hosts.location(rank));

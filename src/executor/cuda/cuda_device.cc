@@ -77,6 +77,8 @@ Status CudaDevice::find_traits() {
   int ordering = CU_GPU_DIRECT_RDMA_WRITES_ORDERING_NONE;  // Also if the driver does not know the attribute.
   (void)driver().attribute(&ordering, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WRITES_ORDERING, ordinal_);
   traits_.orders_writes = ordering >= CU_GPU_DIRECT_RDMA_WRITES_ORDERING_OWNER;
+  const Nvml* nvml = VirtualMemory::offers_fabric_handles(ordinal_) ? Nvml::of_process() : nullptr;
+  if (nvml != nullptr) traits_.domain = nvml->domain(traits_.identity);
   traits_.sharing = mps != 0 ? ComputeSharing::all_processes : ComputeSharing::one_process;
   return {};
 }
@@ -103,6 +105,11 @@ Result<std::byte*> CudaDevice::allocate_shared(std::size_t bytes) {
   const OnDevice here(ordinal_);
   File file;  // Exported again by share_of().
   return zeroed(TUTTI_TRY(memory_.take_shared(bytes, file)), bytes);
+}
+
+Result<std::byte*> CudaDevice::allocate_for_domain(std::size_t bytes) {
+  const OnDevice here(ordinal_);
+  return zeroed(TUTTI_TRY(memory_.take_for_domain(bytes)), bytes);
 }
 
 void CudaDevice::recycle(std::byte* memory) { memory_.keep(memory); }
@@ -210,7 +217,7 @@ Status CudaDevice::enable_peer_access(const Device& peer) {
 // Memory pools and mapped ranges have no IPC handle, and other devices cannot access them without further calls.
 Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes, File& file) {
   DeviceShare share = TUTTI_TRY(memory_.share_of(memory, bytes, file));
-  if (share.by_file()) return share;
+  if (share.kind != ShareKind::handle) return share;
   const OnDevice here(ordinal_);
   cudaPointerAttributes attributes = {};
   TUTTI_CHECK_OK(check(cudaPointerGetAttributes(&attributes, memory), "cudaPointerGetAttributes"));
@@ -232,11 +239,11 @@ Result<DeviceShare> CudaDevice::share_of(std::byte* memory, std::size_t bytes, F
 Result<std::byte*> CudaDevice::open(const DeviceShare& share, const File& file) {
   const OnDevice here(ordinal_);
   std::byte* memory = nullptr;
-  if (!share.by_file()) {
+  if (share.kind == ShareKind::handle) {
     TUTTI_CHECK_OK(check(foreign_.open(share.handle, memory), "cudaIpcOpenMemHandle"));
     return memory;
   }
-  VirtualMemory opened = TUTTI_TRY(VirtualMemory::open(ordinal_, file, share.file_bytes));
+  VirtualMemory opened = TUTTI_TRY(VirtualMemory::open(ordinal_, share, file));
   memory = opened.data();
   const std::lock_guard lock(mutex_);
   opened_.emplace(memory, std::move(opened));

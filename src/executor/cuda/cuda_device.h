@@ -28,6 +28,7 @@ class CudaDevice final : public Device {
   Result<std::byte*> allocate(std::size_t bytes) override;
   Result<std::byte*> allocate_private(std::size_t bytes) override;
   Result<std::byte*> allocate_shared(std::size_t bytes) override;
+  Result<std::byte*> allocate_for_domain(std::size_t bytes) override;
   void free(std::byte* memory) override;
   void recycle(std::byte* memory) override;
   void set_aside(std::byte* memory) override { memory_.set_aside(memory); }
@@ -53,7 +54,8 @@ class CudaDevice final : public Device {
   void close(std::byte* memory) override;
 
   Result<std::unique_ptr<DeviceMulticast>> create_multicast(std::byte* memory, std::uint32_t devices) override;
-  Result<std::unique_ptr<DeviceMulticast>> open_multicast(std::byte* memory, const File& file) override;
+  Result<std::unique_ptr<DeviceMulticast>> open_multicast(std::byte* memory, const DeviceShare& share,
+                                                          const File& file) override;
   Result<std::byte*> bind(DeviceMulticast& object, std::byte* memory) override;
 
   Result<std::unique_ptr<DeviceEvent>> make_event() override;

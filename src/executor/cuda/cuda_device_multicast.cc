@@ -8,15 +8,16 @@ Result<std::unique_ptr<DeviceMulticast>> CudaDevice::create_multicast(std::byte*
   const OnDevice here(ordinal_);
   using Made = Result<std::unique_ptr<DeviceMulticast>>;
   return memory_.with_shared(memory, [&](const VirtualMemory& shared, std::size_t) -> Made {
-    return std::unique_ptr<DeviceMulticast>(TUTTI_TRY(Multicast::create(ordinal_, shared.bytes(), devices)));
+    return std::unique_ptr<DeviceMulticast>(TUTTI_TRY(Multicast::create(ordinal_, shared, devices)));
   });
 }
 
-Result<std::unique_ptr<DeviceMulticast>> CudaDevice::open_multicast(std::byte* memory, const File& file) {
+Result<std::unique_ptr<DeviceMulticast>> CudaDevice::open_multicast(std::byte* memory, const DeviceShare& share,
+                                                                    const File& file) {
   const OnDevice here(ordinal_);
   using Opened = Result<std::unique_ptr<DeviceMulticast>>;
   return memory_.with_shared(memory, [&](const VirtualMemory& shared, std::size_t) -> Opened {
-    return std::unique_ptr<DeviceMulticast>(TUTTI_TRY(Multicast::open(ordinal_, shared.bytes(), file)));
+    return std::unique_ptr<DeviceMulticast>(TUTTI_TRY(Multicast::open(ordinal_, shared, share, file)));
   });
 }
 

@@ -57,24 +57,24 @@ Result<std::byte*> CudaMemory::take_shared(std::size_t bytes, File& file) {
 
 Result<std::byte*> CudaMemory::take_exported(std::size_t bytes, File& file) {
   std::byte* memory = take_free({bytes, true});
-  if (memory == nullptr) {
-    VirtualMemory made = TUTTI_TRY(VirtualMemory::create(ordinal_, bytes));
-    memory = made.data();
-    const std::lock_guard lock(mutex_);
-    taken_[memory] = {bytes, std::move(made), {}};
-  }
-  auto exported = file_of(memory);
-  if (!exported.ok()) {
-    free(memory);
-    return std::move(exported).status();
-  }
-  file = std::move(exported).value();
-  return memory;
+  if (memory == nullptr) memory = add_shared(bytes, TUTTI_TRY(VirtualMemory::create(ordinal_, bytes, ShareKind::file)));
+  Status exported = share_of(memory, bytes, file).status();
+  if (exported.ok()) return memory;
+  free(memory);
+  return exported;
 }
 
-Result<File> CudaMemory::file_of(std::byte* memory) {
+// The memory is never reused, since other hosts may still write to it.
+Result<std::byte*> CudaMemory::take_for_domain(std::size_t bytes) {
+  if (!VirtualMemory::offers_fabric_handles(ordinal_)) return unsupported("the device has no fabric handles");
+  return add_shared(bytes, TUTTI_TRY(VirtualMemory::create(ordinal_, bytes, ShareKind::fabric)));
+}
+
+std::byte* CudaMemory::add_shared(std::size_t bytes, VirtualMemory made) {
+  std::byte* const memory = made.data();
   const std::lock_guard lock(mutex_);
-  return taken_.at(memory).shared.file();
+  taken_[memory] = {bytes, std::move(made), {}};
+  return memory;
 }
 
 Result<DeviceShare> CudaMemory::share_of(std::byte* memory, std::size_t bytes, File& file) {
@@ -83,8 +83,9 @@ Result<DeviceShare> CudaMemory::share_of(std::byte* memory, std::size_t bytes, F
   if (behind == taken_.begin()) return DeviceShare();
   const auto& [begin, taken] = *std::prev(behind);
   if (taken.shared.data() == nullptr || memory + bytes > begin + taken.bytes) return DeviceShare();
-  file = TUTTI_TRY(taken.shared.file());
-  return DeviceShare{.file_bytes = taken.bytes, .offset = static_cast<std::uint64_t>(memory - begin)};
+  DeviceShare share = TUTTI_TRY(taken.shared.share(taken.bytes, file));
+  share.offset = static_cast<std::uint64_t>(memory - begin);
+  return share;
 }
 
 std::byte* CudaMemory::take_free(const FreeList::Kind& kind) {
@@ -94,7 +95,9 @@ std::byte* CudaMemory::take_free(const FreeList::Kind& kind) {
 
 void CudaMemory::keep(std::byte* memory) {
   const std::lock_guard lock(mutex_);
-  kept_.keep(memory, kind_of(taken_.at(memory)));
+  const Taken& taken = taken_.at(memory);
+  if (taken.shared.kind() == ShareKind::fabric) return kept_.set_aside(memory, kind_of(taken));
+  kept_.keep(memory, kind_of(taken));
 }
 
 void CudaMemory::set_aside(std::byte* memory) {

@@ -27,11 +27,13 @@ class CudaMemory {
   // Like take(), for memory that other processes can open through `file`. If the device or the system does not support
   // this, `file` stays empty and the memory is plain.
   Result<std::byte*> take_shared(std::size_t bytes, File& file);
-  // Implements Device::share_of() for memory with a file. Returns a share without a file for other memory. Any device
-  // may be current.
+  // Like take(), for memory that processes on other hosts open, too; see Device::allocate_for_domain().
+  Result<std::byte*> take_for_domain(std::size_t bytes);
+  // Implements Device::share_of() for memory of take_shared() with a file, and of take_for_domain(). Returns an empty
+  // share by a handle for other memory. Any device may be current.
   Result<DeviceShare> share_of(std::byte* memory, std::size_t bytes, File& file);
-  // Calls use(allocation, offset) for an address in memory of take_shared(). Fails if the memory is plain, or not of
-  // this interface.
+  // Calls use(allocation, offset) for an address in memory of take_shared() or take_for_domain(). Fails if the memory
+  // is plain, or not of this interface.
   template <typename Use>
   auto with_shared(std::byte* memory, Use use) -> decltype(use(std::declval<const VirtualMemory&>(), std::size_t{0})) {
     const std::lock_guard lock(mutex_);
@@ -44,8 +46,8 @@ class CudaMemory {
     return unsupported("the memory has no file");
   }
   void keep(std::byte* memory);
-  // Withdraws memory that other processes may still have mapped. Memory with a file is released by free_kept(); other
-  // processes keep their mappings. Plain memory is never reused.
+  // Withdraws memory that other processes may still have mapped. Memory of the driver's virtual memory management is
+  // released by free_kept(); other processes keep their mappings. Plain memory is never reused.
   void set_aside(std::byte* memory);
   void free(std::byte* memory);
   void free_kept();
@@ -60,7 +62,7 @@ class CudaMemory {
   }
   Result<std::byte*> take_exported(std::size_t bytes, File& file);
   std::byte* take_free(const FreeList::Kind& kind);
-  Result<File> file_of(std::byte* memory);
+  std::byte* add_shared(std::size_t bytes, VirtualMemory made);
 
   const int ordinal_;
   std::mutex mutex_;

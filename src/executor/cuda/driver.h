@@ -4,11 +4,18 @@
 
 #include <cuda.h>
 
+#include <cstddef>
 #include <string>
 
 #include "src/base/status.h"
 
 namespace tutti {
+
+// Since CUDA 12.3: CU_MEM_HANDLE_TYPE_FABRIC, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, and the size of a
+// CUmemFabricHandle.
+inline constexpr auto kFabricHandles = static_cast<CUmemAllocationHandleType>(8);
+inline constexpr auto kFabricHandlesSupported = static_cast<CUdevice_attribute>(128);
+inline constexpr std::size_t kFabricHandleBytes = 64;
 
 // Newest CUDA version that the driver supports, as 12040 for 12.4; 0 if there is no driver.
 int driver_version();
@@ -65,8 +72,8 @@ struct Driver {
   DriverFunction<decltype(cuMemMap)> map{"cuMemMap", find};
   DriverFunction<decltype(cuMemUnmap)> unmap{"cuMemUnmap", find};
   DriverFunction<decltype(cuMemSetAccess)> set_access{"cuMemSetAccess", find};
-  DriverFunction<decltype(cuMemExportToShareableHandle)> to_file{"cuMemExportToShareableHandle", find};
-  DriverFunction<decltype(cuMemImportFromShareableHandle)> from_file{"cuMemImportFromShareableHandle", find};
+  DriverFunction<decltype(cuMemExportToShareableHandle)> to_shareable{"cuMemExportToShareableHandle", find};
+  DriverFunction<decltype(cuMemImportFromShareableHandle)> from_shareable{"cuMemImportFromShareableHandle", find};
   DriverFunction<decltype(cuMemGetAddressRange)> address_range{"cuMemGetAddressRange", find};
   DriverFunction<decltype(cuMemGetHandleForAddressRange)> range_handle{"cuMemGetHandleForAddressRange", find};
 
@@ -88,7 +95,7 @@ struct Driver {
   bool has_virtual_memory() const {
     return attribute.known() && granularity.known() && create_memory.known() && release_memory.known() &&
            reserve_addresses.known() && free_addresses.known() && map.known() && unmap.known() && set_access.known() &&
-           to_file.known() && from_file.known();
+           to_shareable.known() && from_shareable.known();
   }
   bool has_multicast() const {
     return has_virtual_memory() && create_multicast.known() && add_to_multicast.known() && bind.known() &&

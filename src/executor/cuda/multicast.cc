@@ -12,34 +12,29 @@ bool Multicast::offered(int ordinal) {
   return driver().attribute(&supported, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, ordinal).ok() && supported != 0;
 }
 
-Result<std::unique_ptr<Multicast>> Multicast::create(int ordinal, std::size_t bytes, std::uint32_t devices) {
+Result<std::unique_ptr<Multicast>> Multicast::create(int ordinal, const VirtualMemory& memory, std::uint32_t devices) {
+  const std::size_t bytes = memory.bytes();
   CUmulticastObjectProp wanted = {};
   wanted.numDevices = devices;
   wanted.size = bytes;
-  wanted.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  wanted.handleTypes = memory.kind() == ShareKind::fabric ? kFabricHandles : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   std::size_t unit = 0;
   TUTTI_CHECK_OK(driver().multicast_granularity(&unit, &wanted, CU_MULTICAST_GRANULARITY_MINIMUM));
   if (bytes % unit != 0)
     return unsupported("multicast objects are multiples of " + std::to_string(unit) + " bytes, the memory has " +
                        std::to_string(bytes));
-  std::unique_ptr<Multicast> made(new Multicast(ordinal, bytes));
+  std::unique_ptr<Multicast> made(new Multicast(ordinal, memory));
   TUTTI_CHECK_OK(driver().create_multicast(&made->handle_, &wanted));
   TUTTI_CHECK_OK(driver().add_to_multicast(made->handle_, ordinal));
   return made;
 }
 
-Result<std::unique_ptr<Multicast>> Multicast::open(int ordinal, std::size_t bytes, const File& file) {
-  std::unique_ptr<Multicast> made(new Multicast(ordinal, bytes));
-  void* descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));
-  TUTTI_CHECK_OK(driver().from_file(&made->handle_, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+Result<std::unique_ptr<Multicast>> Multicast::open(int ordinal, const VirtualMemory& memory, const DeviceShare& share,
+                                                   const File& file) {
+  std::unique_ptr<Multicast> made(new Multicast(ordinal, memory));
+  made->handle_ = TUTTI_TRY(import_share(share, file));
   TUTTI_CHECK_OK(driver().add_to_multicast(made->handle_, ordinal));
   return made;
-}
-
-Result<File> Multicast::file() const {
-  int descriptor = -1;
-  TUTTI_CHECK_OK(driver().to_file(&descriptor, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-  return File(descriptor);
 }
 
 Result<std::byte*> Multicast::bind(const VirtualMemory& memory) {

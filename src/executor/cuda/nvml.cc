@@ -1,5 +1,6 @@
 #include "src/executor/cuda/nvml.h"
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -25,6 +26,19 @@ struct PciInfo {
   char id[32];
 };
 static_assert(sizeof(PciInfo) == 68);
+
+constexpr unsigned char kRegistered = 3;  // NVML_GPU_FABRIC_STATE_COMPLETED.
+
+// nvmlGpuFabricInfo_v2_t.
+struct FabricInfo {
+  unsigned version = 36 | 2U << 24;
+  std::array<std::uint8_t, 16> cluster = {};
+  int status = 0;
+  unsigned clique = 0;
+  unsigned char state = 0;
+  unsigned health = 0;
+};
+static_assert(sizeof(FabricInfo) == 36);
 
 // "GPU-00112233-4455-6677-8899-aabbccddeeff"
 std::string uuid_of(const DeviceIdentity& device) {
@@ -63,6 +77,7 @@ struct Nvml::Functions {
   int (*link_end)(Gpu, unsigned link, PciInfo*) = nullptr;
   int (*p2p_status)(Gpu, Gpu, int capability, int* status) = nullptr;
   int (*ancestor)(Gpu, Gpu, int* level) = nullptr;
+  int (*fabric_of)(Gpu, FabricInfo*) = nullptr;  // Null if the driver is too old.
 
   // Number of NVLinks between two GPUs. Through NVSwitches every link reaches every GPU, so all active links count.
   std::uint32_t links(Gpu one, Gpu other) const {
@@ -98,6 +113,7 @@ Result<std::unique_ptr<Nvml>> Nvml::open(const char* path) {
                      all.opened.find("nvmlDeviceGetP2PStatus", all.p2p_status) &&
                      all.opened.find("nvmlDeviceGetTopologyCommonAncestor", all.ancestor);
   if (!found) return unsupported(std::string(path) + " is too old to report how GPUs are connected");
+  (void)all.opened.find("nvmlDeviceGetGpuFabricInfoV", all.fabric_of);
   const int error = all.init();
   if (error != kSuccess)
     return unsupported(std::string(path) + " failed to initialize: error " + std::to_string(error));
@@ -125,6 +141,16 @@ DeviceDistance Nvml::distance(const DeviceIdentity& one, const DeviceIdentity& o
   int level = 0;
   if (all.ancestor(first, second, &level) != kSuccess) return {};
   return {.level = level_of_ancestor(level), .known = true};
+}
+
+NvlinkDomain Nvml::domain(const DeviceIdentity& device) const {
+  const Functions& all = *functions_;
+  Gpu gpu = nullptr;
+  FabricInfo info;
+  if (all.fabric_of == nullptr || all.gpu_of(uuid_of(device).c_str(), &gpu) != kSuccess ||
+      all.fabric_of(gpu, &info) != kSuccess || info.state != kRegistered || info.status != kSuccess)
+    return {};
+  return {.cluster = info.cluster, .clique = info.clique};
 }
 
 }  // namespace tutti

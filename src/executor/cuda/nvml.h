@@ -1,4 +1,4 @@
-// NVML queries about the interconnect between the GPUs of a host. The library is opened at run time if present.
+// NVML queries about the interconnect between GPUs. The library is opened at run time if present.
 #pragma once
 
 #include <memory>
@@ -19,6 +19,8 @@ class Nvml {
 
   // Unknown if NVML does not see one of the devices, as in a container that exposes only some.
   DeviceDistance distance(const DeviceIdentity& one, const DeviceIdentity& other) const;
+  // Empty if the device is not registered in a domain of several hosts, or if the driver is too old (before R550).
+  NvlinkDomain domain(const DeviceIdentity& device) const;
 
  private:
   struct Functions;

@@ -24,6 +24,10 @@ bool has(int ordinal, CUdevice_attribute attribute) {
   return driver().attribute(&answer, attribute, ordinal).ok() && answer != 0;
 }
 
+CUmemAllocationHandleType handle_type_of(ShareKind kind) {
+  return kind == ShareKind::fabric ? kFabricHandles : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+}
+
 Result<std::size_t> rounded(const CUmemAllocationProp& wanted, std::size_t bytes) {
   std::size_t unit = 0;
   TUTTI_CHECK_OK(driver().granularity(&unit, &wanted, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
@@ -40,8 +44,13 @@ bool VirtualMemory::offers_files(int ordinal) {
   return offered(ordinal) && has(ordinal, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
 }
 
-Result<VirtualMemory> VirtualMemory::create(int ordinal, std::size_t bytes) {
-  VirtualMemory memory = TUTTI_TRY(make(ordinal, bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+bool VirtualMemory::offers_fabric_handles(int ordinal) {
+  return offered(ordinal) && has(ordinal, kFabricHandlesSupported);
+}
+
+Result<VirtualMemory> VirtualMemory::create(int ordinal, std::size_t bytes, ShareKind kind) {
+  VirtualMemory memory = TUTTI_TRY(make(ordinal, bytes, handle_type_of(kind)));
+  memory.kind_ = kind;
   memory.allow_other_devices();
   return memory;
 }
@@ -61,11 +70,10 @@ Result<VirtualMemory> VirtualMemory::make(int ordinal, std::size_t bytes, int ha
   return memory;
 }
 
-Result<VirtualMemory> VirtualMemory::open(int ordinal, const File& file, std::size_t bytes) {
+Result<VirtualMemory> VirtualMemory::open(int ordinal, const DeviceShare& share, const File& file) {
   VirtualMemory memory;
-  memory.bytes_ = TUTTI_TRY(rounded(properties(ordinal, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR), bytes));
-  void* descriptor = reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));
-  TUTTI_CHECK_OK(driver().from_file(&memory.handle_, descriptor, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+  memory.bytes_ = TUTTI_TRY(rounded(properties(ordinal, handle_type_of(share.kind)), share.allocated_bytes));
+  memory.handle_ = TUTTI_TRY(import_share(share, file));
   TUTTI_CHECK_OK(memory.map(ordinal));
   memory.allow_other_devices();
   return memory;
@@ -92,10 +100,32 @@ void VirtualMemory::allow_other_devices() {
   for (int ordinal = 0; ordinal < devices; ++ordinal) (void)allow(ordinal);
 }
 
-Result<File> VirtualMemory::file() const {
+Result<DeviceShare> VirtualMemory::share(std::size_t bytes, File& file) const {
+  DeviceShare share = TUTTI_TRY(export_share(handle_, kind_, file));
+  share.allocated_bytes = bytes;
+  return share;
+}
+
+Result<DeviceShare> export_share(unsigned long long handle, ShareKind kind, File& file) {
+  DeviceShare share = {.kind = kind};
+  if (kind == ShareKind::fabric) {
+    static_assert(sizeof share.handle == kFabricHandleBytes);
+    TUTTI_CHECK_OK(driver().to_shareable(share.handle.data(), handle, kFabricHandles, 0));
+    return share;
+  }
   int descriptor = -1;
-  TUTTI_CHECK_OK(driver().to_file(&descriptor, handle_, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-  return File(descriptor);
+  TUTTI_CHECK_OK(driver().to_shareable(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  file = File(descriptor);
+  return share;
+}
+
+Result<unsigned long long> import_share(const DeviceShare& share, const File& file) {
+  DeviceHandle named = share.handle;
+  void* const by_file = reinterpret_cast<void*>(static_cast<std::intptr_t>(file.get()));
+  CUmemGenericAllocationHandle handle = 0;
+  TUTTI_CHECK_OK(
+      driver().from_shareable(&handle, share.by_file() ? by_file : named.data(), handle_type_of(share.kind)));
+  return handle;
 }
 
 VirtualMemory& VirtualMemory::operator=(VirtualMemory&& other) noexcept {
@@ -105,6 +135,7 @@ VirtualMemory& VirtualMemory::operator=(VirtualMemory&& other) noexcept {
   address_ = std::exchange(other.address_, 0);
   bytes_ = std::exchange(other.bytes_, 0);
   mapped_ = std::exchange(other.mapped_, false);
+  kind_ = other.kind_;
   return *this;
 }
 

@@ -1,12 +1,14 @@
-// Device memory by the driver's virtual memory management. Shared memory has a file descriptor, through which another
-// process opens it; unlike CUDA IPC handles, that needs no common PID namespace. Multicast requires shared memory.
-// Private memory is accessed by one device only.
+// Device memory by the driver's virtual memory management. Other processes open shared memory through a file
+// descriptor, which unlike CUDA IPC handles needs no common PID namespace, or through a fabric handle, which other
+// hosts of an NVLink domain can open, too. Multicast requires shared memory. Private memory is accessed by one device
+// only.
 #pragma once
 
 #include <cstddef>
 #include <utility>
 
 #include "src/base/status.h"
+#include "src/executor/thread_block/device.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
@@ -18,13 +20,16 @@ class VirtualMemory {
   static bool offered(int ordinal);
   // Whether the device supports create(), too.
   static bool offers_files(int ordinal);
-  // Allocates at least `bytes` on the device, which must be current. The memory is not zeroed.
-  static Result<VirtualMemory> create(int ordinal, std::size_t bytes);
+  // Whether the device supports create() with fabric handles, too. Hosts that are not part of an NVLink domain, or do
+  // not run NVIDIA's IMEX service, refuse to create such memory nevertheless.
+  static bool offers_fabric_handles(int ordinal);
+  // Allocates at least `bytes` on the device, which must be current. The memory is not zeroed. `kind`: file or fabric.
+  static Result<VirtualMemory> create(int ordinal, std::size_t bytes, ShareKind kind);
   // Like create(), without a file, and without access by other devices. Unlike cudaMalloc(), it does not wait for
   // kernels of devices that can access memory of this device.
   static Result<VirtualMemory> create_private(int ordinal, std::size_t bytes);
-  // Maps memory of another process from its file(), for this device. `bytes` must be the size passed to create().
-  static Result<VirtualMemory> open(int ordinal, const File& file, std::size_t bytes);
+  // Maps memory of another process for this device. `file`: ignored unless share.by_file().
+  static Result<VirtualMemory> open(int ordinal, const DeviceShare& share, const File& file);
 
   VirtualMemory() = default;
   VirtualMemory(VirtualMemory&& other) noexcept { *this = std::move(other); }
@@ -34,7 +39,9 @@ class VirtualMemory {
   ~VirtualMemory() { release(); }
 
   std::byte* data() const { return reinterpret_cast<std::byte*>(address_); }
-  Result<File> file() const;
+  ShareKind kind() const { return kind_; }
+  // Returns how other processes open the memory, which is `bytes` long, as passed to create().
+  Result<DeviceShare> share(std::size_t bytes, File& file) const;
   unsigned long long handle() const { return handle_; }
   std::size_t bytes() const { return bytes_; }  // Rounded up.
 
@@ -50,6 +57,12 @@ class VirtualMemory {
   unsigned long long address_ = 0;
   std::size_t bytes_ = 0;  // Rounded up to the allocation granularity.
   bool mapped_ = false;
+  ShareKind kind_ = ShareKind::handle;
 };
+
+// Exports a handle of memory or of a multicast object. `kind`: file or fabric. Sets `file`, or the handle of the share.
+Result<DeviceShare> export_share(unsigned long long handle, ShareKind kind, File& file);
+// Returns the handle of an exported one. Fails if the share was not exported by this function.
+Result<unsigned long long> import_share(const DeviceShare& share, const File& file);
 
 }  // namespace tutti

@@ -29,7 +29,7 @@ Result<std::unique_ptr<Proxy>> Proxy::start(ProxyDuty duty) {
   std::unique_ptr<Proxy> made(new Proxy(std::move(duty)));
   made->event_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!made->event_) return system_error("make an event for a thread that carries lanes to other hosts");
-  made->polled_.resize(1 + made->duty_.connections.size() * TcpConnection::kPolled);
+  made->polled_.resize(1 + made->all_.size() * TcpConnection::kPolled);
   made->thread_ = TUTTI_TRY(LibraryThread::start([proxy = made.get()] { proxy->work(); }));
   return made;
 }
@@ -94,8 +94,12 @@ void Proxy::work() {
     }
     check_peers();
     if (moved) continue;
-    const std::int64_t longest_ns = longest_sleep_ns(
-        {.in_call = in_call, .graphs = graphs_exist(), .failed = failed_, .lost = lost_, .still_ns = now - moved_ns_});
+    const std::int64_t longest_ns = longest_sleep_ns({.has_lanes = has_lanes(),
+                                                      .in_call = in_call,
+                                                      .graphs = graphs_exist(),
+                                                      .failed = failed_,
+                                                      .lost = lost_,
+                                                      .still_ns = now - moved_ns_});
     if (longest_ns == 0) {
       ::sched_yield();
       continue;
@@ -116,11 +120,11 @@ bool Proxy::advance_connections() {
   return moved;
 }
 
-bool Proxy::expects_calls() const { return !failed_ && load_acquire(duty_.ended) != expected_; }
+bool Proxy::expects_calls() const { return !failed_ && has_lanes() && load_acquire(duty_.ended) != expected_; }
 
 std::uint64_t Proxy::notes() const {
   std::uint64_t sum = 0;
-  for (const TcpConnection* connection : duty_.connections) sum += connection->notes_so_far();
+  for (const TcpConnection* connection : all_) sum += connection->notes_so_far();
   return sum;
 }
 
@@ -128,7 +132,8 @@ void Proxy::check_peers() {
   if (failed_) return;
   const std::int64_t now = now_ns();
   const bool still = now - std::max(moved_ns_, looked_ns_) >= kLookNs;
-  const bool stuck = (expects_calls() && still) || ((expects_calls() || graphs_exist()) && now - looked_ns_ >= kMoveNs);
+  const bool stuck = (expects_calls() && still) ||
+                     ((expects_calls() || graphs_exist() || !has_lanes()) && now - looked_ns_ >= kMoveNs);
   const bool ended_badly = load_acquire(duty_.failed) != 0;
   const std::uint64_t notes = this->notes();
   if (std::exchange(notes_, notes) == notes && !stuck && !ended_badly) return;
@@ -142,12 +147,14 @@ void Proxy::sleep(std::int64_t longest_ns) {
   sleep_ns_ = longest_ns == kMaxIdleSleepNs ? kMaxIdleSleepNs : std::clamp(2 * sleep_ns_, kFirstSleepNs, longest_ns);
   polled_[0] = {event_.get(), POLLIN, 0};
   std::span rest = std::span(polled_).subspan(1);
-  for (TcpConnection* connection : duty_.connections) {
+  for (TcpConnection* connection : all_) {
     if (!connection->prepare_wait(rest.first<TcpConnection::kPolled>())) return;
     rest = rest.subspan(TcpConnection::kPolled);
   }
   const timespec duration = {sleep_ns_ / 1'000'000'000, sleep_ns_ % 1'000'000'000};
   ::ppoll(polled_.data(), polled_.size(), &duration, nullptr);
+  // Connections without lanes are advanced when the thread wakes, and not in each round.
+  for (TcpConnection* connection : duty_.watched) connection->advance();
   std::uint64_t count = 0;
   if ((polled_[0].revents & POLLIN) != 0) (void)!::read(event_.get(), &count, sizeof count);
 }

@@ -1,7 +1,8 @@
 // The proxy thread of a device rank carries its lanes to and from other hosts, which a device cannot do. The thread
 // advances the connections of these lanes, concurrently with other users of the connections. During a call the thread
 // polls. After a while without progress the thread sleeps briefly, until a socket is ready or it is time to look for
-// posted messages. Between calls the thread sleeps; see sleeps.h for replays of graphs.
+// posted messages. Between calls the thread sleeps; see sleeps.h for replays of graphs. Without lanes to carry, it only
+// watches the connections for failures of peers.
 #pragma once
 
 #include <poll.h>
@@ -21,7 +22,9 @@
 namespace tutti {
 
 struct ProxyDuty {
-  std::vector<TcpConnection*> connections;  // Must outlive the proxy.
+  // The connections must outlive the proxy.
+  std::vector<TcpConnection*> connections;  // Connections of lanes. If there are none, no calls are announced.
+  std::vector<TcpConnection*> watched;      // Other connections on which peers report failures.
   // In host memory: number of the last completed call. Written after everything that this call has posted is visible.
   const std::uint32_t* ended = nullptr;
   const std::uint32_t* failed = nullptr;  // In host memory; nonzero after a call has failed, which must be made known.
@@ -55,11 +58,14 @@ class Proxy {
  private:
   using EventDescriptor = Owned<int, ::close, -1>;
 
-  explicit Proxy(ProxyDuty duty) : duty_(std::move(duty)) {}
+  explicit Proxy(ProxyDuty duty) : duty_(std::move(duty)), all_(duty_.connections) {
+    all_.insert(all_.end(), duty_.watched.begin(), duty_.watched.end());
+  }
 
   void work();
   void move_near_nic() const;
   void wake();
+  bool has_lanes() const { return !duty_.connections.empty(); }
   bool advance_connections();
   bool expects_calls() const;
   std::uint64_t notes() const;
@@ -68,6 +74,7 @@ class Proxy {
   void sleep(std::int64_t longest_ns);
 
   ProxyDuty duty_;
+  std::vector<TcpConnection*> all_;  // With those that are watched.
   EventDescriptor event_;
   std::mutex looking_;
   std::atomic<std::uint64_t> reported_{0};  // Calls of expect() and similar notifications.

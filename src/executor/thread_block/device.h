@@ -40,12 +40,27 @@ struct DeviceDistance {
 // launches of one process; processes are time-sliced, as on a GPU without MPS. none: one launch at a time.
 enum class ComputeSharing : std::uint32_t { all_processes, one_process, none };
 
-// How another process opens an allocation, with the place of memory inside it: by a file, or else by the handle.
+// NVLink domain of a device: devices with the same number can access each other's memory, also on different hosts.
+struct NvlinkDomain {
+  std::array<std::uint8_t, 16> cluster = {};  // All zero: the domain does not extend beyond the host.
+  std::uint32_t clique = 0;                   // Part of the cluster.
+  bool extends_beyond_host() const { return cluster != std::array<std::uint8_t, 16>(); }
+  bool operator==(const NvlinkDomain&) const = default;
+};
+
+enum class ShareKind : std::uint64_t {
+  handle,  // By the handle, from processes of the host.
+  file,    // By a file, from processes of the host.
+  fabric,  // By the handle, from all hosts of the NVLink domain.
+};
+
+// How another process opens an allocation, with the place of memory inside it.
 struct DeviceShare {
   DeviceHandle handle = {};
-  std::uint64_t file_bytes = 0;  // Size of the allocation behind the file; 0: there is no file.
-  std::uint64_t offset = 0;      // Bytes from the begin of the allocation to the memory.
-  bool by_file() const { return file_bytes != 0; }
+  std::uint64_t allocated_bytes = 0;  // Size of the allocation; 0 if `kind` is handle.
+  std::uint64_t offset = 0;           // Bytes from the begin of the allocation to the memory.
+  ShareKind kind = ShareKind::handle;
+  bool by_file() const { return kind == ShareKind::file; }
 };
 
 struct DeviceTraits {
@@ -62,6 +77,7 @@ struct DeviceTraits {
   MemoryKind memory = MemoryKind::cuda;
   bool orders_writes = false;
   bool multicast = false;  // Multicast objects, and plans that access memory of all ranks by switches.
+  NvlinkDomain domain = {};
 };
 
 // Host memory mapped by the device.
@@ -75,8 +91,8 @@ struct HostMemory {
 class DeviceMulticast {
  public:
   virtual ~DeviceMulticast() = default;
-  // Returns the file by which other ranks open the object.
-  virtual Result<File> file() const = 0;
+  // Returns how other ranks open the object: like the memory for which it was created, by `file` or by a fabric handle.
+  virtual Result<DeviceShare> share(File& file) const = 0;
 };
 
 // A mark in a stream. Not thread-safe, except that several threads may call hold().
@@ -163,6 +179,9 @@ class Device {
   // Like allocate(), for memory that other processes open, through a file where the system supports that. Other devices
   // of this process access it like memory of allocate().
   virtual Result<std::byte*> allocate_shared(std::size_t bytes) = 0;
+  // Like allocate_shared(), for memory that processes on other hosts of the NVLink domain open, too, by a fabric
+  // handle.
+  virtual Result<std::byte*> allocate_for_domain(std::size_t bytes);
   // Returns how other processes open part of an allocation: memory of this interface, or plain memory of the program.
   // Stores the file, if there is one, in `file`. Fails for other kinds of memory. Memory with a handle must stay until
   // they have closed it.
@@ -176,7 +195,8 @@ class Device {
   // `devices`; the others open it; then each binds its allocation. `memory` lies in the allocation, and bind() returns
   // its multicast address. Ranks must bind allocations of the same size.
   virtual Result<std::unique_ptr<DeviceMulticast>> create_multicast(std::byte* memory, std::uint32_t devices);
-  virtual Result<std::unique_ptr<DeviceMulticast>> open_multicast(std::byte* memory, const File& file);
+  virtual Result<std::unique_ptr<DeviceMulticast>> open_multicast(std::byte* memory, const DeviceShare& share,
+                                                                  const File& file);
   virtual Result<std::byte*> bind(DeviceMulticast& object, std::byte* memory);
 
   virtual Result<std::unique_ptr<DeviceEvent>> make_event() = 0;
@@ -211,10 +231,13 @@ class Device {
   virtual void drop_queue(DeviceStream queue) = 0;  // Call after its work is done.
 };
 
+inline Result<std::byte*> Device::allocate_for_domain(std::size_t) {
+  return unsupported(traits().name + " has no fabric handles");
+}
 inline Result<std::unique_ptr<DeviceMulticast>> Device::create_multicast(std::byte*, std::uint32_t) {
   return unsupported(traits().name + " has no multicast objects");
 }
-inline Result<std::unique_ptr<DeviceMulticast>> Device::open_multicast(std::byte*, const File&) {
+inline Result<std::unique_ptr<DeviceMulticast>> Device::open_multicast(std::byte*, const DeviceShare&, const File&) {
   return create_multicast(nullptr, 0);
 }
 inline Result<std::byte*> Device::bind(DeviceMulticast&, std::byte*) {

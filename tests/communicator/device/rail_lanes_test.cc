@@ -168,6 +168,21 @@ TEST(LaneBudget, HasNoMoreChannelsAlongARailThanToPartners) {
   }
 }
 
+// In racks, plans by switches have more channels along rails than lanes within the rack have.
+TEST(LaneBudget, SuitsSwitchesOfManyRanks) {
+  EXPECT_EQ(budget_for({.local = 71}).ring.position_bytes, 128U << 10);
+  EXPECT_EQ(budget_for({.local = 71, .multicast = true}).ring.position_bytes, 512U << 10);
+  LanePeers racks = {.local = 71, .remote = 72, .partners = 1};
+  EXPECT_EQ(budget_for(racks).ring.channels, 0U);
+  EXPECT_LE(budget_for(racks).fewer_peers.partners, budget_for(racks).channels);
+  racks.multicast = true;
+  EXPECT_LT(budget_for(racks).channels, 24U);
+  EXPECT_EQ(budget_for(racks).fewer_peers.partners, 24U);
+  EXPECT_GT(budget_for(racks).ring.channels, 0U);
+  EXPECT_EQ(budget_for(racks, 4096, LaneLimit::small).ring.channels, 0U);
+  EXPECT_LE(budget_for(racks, 4096, LaneLimit::small).fewer_peers.partners, budget_for(racks).channels);
+}
+
 // Opens all half lanes to a rank on the same rail. Another half lane must be refused.
 TEST(LaneBudget, HoldsAllHalfLanesAlongRails) {
   for (const RemotePeers peer : {RemotePeers::partners, RemotePeers::rail}) {

@@ -56,6 +56,7 @@ int attribute_of(int attribute) {
     case cudaDevAttrPageableMemoryAccess: return node_options().pageable ? 1 : 0;
     case cudaDevAttrMpsEnabled: return node_options().mps ? 1 : 0;
     case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED: return 1;
+    case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED: return node_options().fabric == Fabric::none ? 0 : 1;
     case CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED:
       return node_options().files == FileExport::unsupported ? 0 : 1;
     default: return 0;

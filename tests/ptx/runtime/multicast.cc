@@ -139,12 +139,14 @@ CUresult create_multicast(CUmemGenericAllocationHandle* made, const CUmulticastO
     if (wanted->numDevices == 0 || wanted->numDevices > static_cast<unsigned>(device_count()))
       return cudaErrorInvalidValue;
     if (node_options().multicast == MulticastSupport::none) return cudaErrorNotSupported;
+    if (!offers_handles(static_cast<unsigned>(wanted->handleTypes))) return cudaErrorNotSupported;
     const int file = ::memfd_create(kFileName, MFD_CLOEXEC);
     if (file < 0 || ::ftruncate(file, sizeof(MulticastTable)) != 0) return cudaErrorMemoryAllocation;
     PhysicalPtr object = as_object(file, wanted->size);
     if (object == nullptr) return cudaErrorMemoryAllocation;
     object->table->bytes = wanted->size;
     object->table->devices = wanted->numDevices;
+    object->exports = static_cast<unsigned>(wanted->handleTypes);
     *made = add(std::move(object));
     return cudaSuccess;
   });

@@ -33,10 +33,10 @@ int number(const Environment& environment, const char* name, int fallback, int m
 }
 
 constexpr std::string_view kPrefix = "TUTTI_PTX_";
-constexpr std::string_view kSettings[] = {"CAPABILITY", "COUNTS",   "DEADLOCK_MS", "DEVICES",   "DRIVER",
-                                          "EXECUTED",   "FILES",    "LINKS",       "MPS",       "MULTIPROCESSORS",
-                                          "MUTANT",     "PAGEABLE", "PROGRAMS",    "RACES",     "SEED",
-                                          "WAITS",      "WEAK",     "MULTICAST",   "MEMORY_MIB"};
+constexpr std::string_view kSettings[] = {"CAPABILITY", "COUNTS",   "DEADLOCK_MS", "DEVICES",    "DRIVER",
+                                          "EXECUTED",   "FILES",    "LINKS",       "MPS",        "MULTIPROCESSORS",
+                                          "MUTANT",     "PAGEABLE", "PROGRAMS",    "RACES",      "SEED",
+                                          "WAITS",      "WEAK",     "MULTICAST",   "MEMORY_MIB", "FABRIC"};
 
 void report_unknown(const Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
@@ -64,6 +64,8 @@ NodeOptions from(const Environment& environment) {
       choice(environment, "TUTTI_PTX_MULTICAST", {"all", "none", "but_last", "last_fails", "last_binds_once"}, 0));
   options.files =
       static_cast<FileExport>(choice(environment, "TUTTI_PTX_FILES", {"allowed", "unsupported", "refused"}, 0));
+  options.fabric = static_cast<Fabric>(choice(
+      environment, "TUTTI_PTX_FABRIC", {"none", "rack", "two_racks", "refused_in_two", "refused", "unopened"}, 0));
   if (options.capability < 90) options.multicast = MulticastSupport::none;
   if (const auto driver = environment.get("TUTTI_PTX_DRIVER")) options.driver = std::atoi(driver->c_str());
   options.queues = number(environment, "CUDA_DEVICE_MAX_CONNECTIONS", options.queues, 32);

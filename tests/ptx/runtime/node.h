@@ -35,6 +35,16 @@ enum class FileExport : std::uint8_t {
   refused,      // The device supports it, and each export fails, as in some sandboxes.
 };
 
+// NVLink domain of the devices, which may be on several emulated hosts.
+enum class Fabric : std::uint8_t {
+  none,
+  rack,            // One domain.
+  two_racks,       // One of the first half of the devices, and one of the second.
+  refused_in_two,  // Like two_racks and refused.
+  refused,         // One domain; no memory with fabric handles can be created, as without NVIDIA's IMEX service.
+  unopened,        // One domain; no fabric handle can be opened.
+};
+
 struct NodeOptions {
   int devices = 1;
   Links links = Links::nvlink;
@@ -50,6 +60,7 @@ struct NodeOptions {
   int driver = 13000;    // CUDA version of the driver; 0: there is none.
   MulticastSupport multicast = MulticastSupport::all;
   FileExport files = FileExport::allowed;
+  Fabric fabric = Fabric::none;
 };
 
 // Read once, by the first call of the runtime.

@@ -14,7 +14,18 @@ struct PciInfo {
   char id[32];
 };
 
-constexpr int kNotFound = 6;
+struct FabricInfo {
+  unsigned version;
+  unsigned char cluster[16];
+  int status;
+  unsigned clique;
+  unsigned char state;
+  unsigned health;
+};
+constexpr unsigned kFabricInfoVersion = sizeof(FabricInfo) | 2U << 24;
+constexpr unsigned char kRegistered = 3;
+
+constexpr int kNotSupported = 3, kNotFound = 6, kVersionMismatch = 25;
 constexpr int kSwitchBus = 0xff;
 constexpr unsigned kLinks = 18;
 constexpr int kNvlink = 2, kNoPath = 4, kHostBridge = 30;
@@ -68,6 +79,22 @@ int nvmlDeviceGetP2PStatus(void* one, void* other, int capability, int* status) 
 
 int nvmlDeviceGetTopologyCommonAncestor(void*, void*, int* level) {
   *level = kHostBridge;
+  return 0;
+}
+
+int nvmlDeviceGetGpuFabricInfoV(void* gpu, FabricInfo* info) {
+  using tutti::cudart::Fabric, tutti::cudart::node_options;
+  if (info->version != kFabricInfoVersion) return kVersionMismatch;
+  if (node_options().fabric == Fabric::none) return kNotSupported;
+  const Fabric fabric = node_options().fabric;
+  const bool two = fabric == Fabric::two_racks || fabric == Fabric::refused_in_two;
+  const bool second = two && 2 * ordinal_of(gpu) >= node_options().devices;
+  *info = {.version = kFabricInfoVersion,
+           .cluster = {0xac, 1},
+           .status = 0,
+           .clique = second ? 2U : 1U,
+           .state = kRegistered,
+           .health = 0};
   return 0;
 }
 

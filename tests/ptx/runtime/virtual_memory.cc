@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdio>
+#include <cstring>
+#include <string>
 
 #include "tests/ptx/runtime/driver.h"
 #include "tests/ptx/runtime/virtual_space.h"
@@ -46,6 +49,22 @@ int device_of(int file) {
   int device = -1;
   const std::string format = std::string("/memfd:") + kFileName + "%d";
   return std::sscanf(name.data(), format.c_str(), &device) == 1 && is_device(device) ? device : -1;
+}
+
+// Content of a CUmemFabricHandle: a descriptor of another process, which the same user can open.
+struct FabricHandle {
+  int process, file;
+};
+static_assert(sizeof(FabricHandle) <= sizeof(CUmemFabricHandle));
+
+// Returns a new descriptor of an exported file; -1 if there is none.
+int import_file(void* handle, CUmemAllocationHandleType type) {
+  if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+    return ::fcntl(static_cast<int>(reinterpret_cast<std::intptr_t>(handle)), F_DUPFD_CLOEXEC, 0);
+  FabricHandle named;
+  std::memcpy(&named, handle, sizeof named);
+  const std::string path = "/proc/" + std::to_string(named.process) + "/fd/" + std::to_string(named.file);
+  return ::open(path.c_str(), O_RDWR | O_CLOEXEC);
 }
 
 cudaError_t grant(const VirtualSpace::View& view, CUdeviceptr address, const CUmemAccessDesc& entry) {
@@ -94,12 +113,15 @@ CUresult create_memory(CUmemGenericAllocationHandle* made, std::size_t bytes, co
                        unsigned long long flags) {
   return driver_without_context([&](Lock&) {
     if (made == nullptr || flags != 0 || !is_whole(bytes) || !is_supported(properties)) return cudaErrorInvalidValue;
-    constexpr unsigned kFile = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-    const unsigned known = node_options().files == FileExport::unsupported ? 0 : kFile;
-    if ((properties->requestedHandleTypes & ~known) != 0) return cudaErrorNotSupported;
+    const auto types = static_cast<unsigned>(properties->requestedHandleTypes);
+    if (!offers_handles(types)) return cudaErrorNotSupported;
+    if ((types & CU_MEM_HANDLE_TYPE_FABRIC) != 0 &&
+        (node_options().fabric == Fabric::refused || node_options().fabric == Fabric::refused_in_two))
+      return cudaErrorNotPermitted;
     auto memory = std::make_shared<PhysicalMemory>();
     memory->device = properties->location.id;
     memory->bytes = bytes;
+    memory->exports = types;
     memory->file = ::memfd_create((kFileName + std::to_string(memory->device)).c_str(), MFD_CLOEXEC);
     if (memory->file < 0 || ::ftruncate(memory->file, static_cast<off_t>(bytes)) != 0) return cudaErrorMemoryAllocation;
     memory->charged = charge(memory->device, bytes);
@@ -204,25 +226,42 @@ CUresult export_memory(void* made, CUmemGenericAllocationHandle handle, CUmemAll
   return driver_without_context([&](Lock&) {
     const PhysicalPtr memory = find_memory(handle);
     if (made == nullptr || memory == nullptr || flags != 0) return cudaErrorInvalidValue;
-    if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return cudaErrorNotSupported;
-    if (node_options().files == FileExport::refused) return cudaErrorNotPermitted;
-    const int file = ::fcntl(memory->file, F_DUPFD_CLOEXEC, 0);
-    if (file < 0) return cudaErrorUnknown;
-    *static_cast<int*>(made) = file;
-    return cudaSuccess;
+    return export_file(*memory, type, made);
   });
 }
 
-CUresult import_memory(CUmemGenericAllocationHandle* made, void* descriptor, CUmemAllocationHandleType type) {
+bool offers_handles(unsigned types) {
+  unsigned known = node_options().files == FileExport::unsupported ? 0 : CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  if (node_options().fabric != Fabric::none) known |= CU_MEM_HANDLE_TYPE_FABRIC;
+  return (types & ~known) == 0;
+}
+
+cudaError_t export_file(const PhysicalMemory& memory, CUmemAllocationHandleType type, void* made) {
+  if ((memory.exports & type) == 0) return cudaErrorNotSupported;
+  if (type == CU_MEM_HANDLE_TYPE_FABRIC) {
+    const FabricHandle named = {::getpid(), memory.file};
+    std::memset(made, 0, sizeof(CUmemFabricHandle));
+    std::memcpy(made, &named, sizeof named);
+    return cudaSuccess;
+  }
+  if (node_options().files == FileExport::refused) return cudaErrorNotPermitted;
+  const int file = ::fcntl(memory.file, F_DUPFD_CLOEXEC, 0);
+  if (file < 0) return cudaErrorUnknown;
+  *static_cast<int*>(made) = file;
+  return cudaSuccess;
+}
+
+CUresult import_memory(CUmemGenericAllocationHandle* made, void* exported, CUmemAllocationHandleType type) {
   return driver_without_context([&](Lock&) {
-    if (made == nullptr || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) return cudaErrorInvalidValue;
-    const auto file = static_cast<int>(reinterpret_cast<std::intptr_t>(descriptor));
-    if (PhysicalPtr object = import_multicast(file)) return *made = add(std::move(object)), cudaSuccess;
-    struct stat status = {};
-    const int device = device_of(file);
-    if (device < 0 || ::fstat(file, &status) != 0) return cudaErrorInvalidValue;
+    if (made == nullptr || !offers_handles(type) || std::popcount(static_cast<unsigned>(type)) != 1)
+      return cudaErrorInvalidValue;
+    if (type == CU_MEM_HANDLE_TYPE_FABRIC && node_options().fabric == Fabric::unopened) return cudaErrorNotPermitted;
     auto memory = std::make_shared<PhysicalMemory>();
-    memory->file = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+    memory->file = import_file(exported, type);
+    if (PhysicalPtr object = import_multicast(memory->file)) return *made = add(std::move(object)), cudaSuccess;
+    struct stat status = {};
+    const int device = device_of(memory->file);
+    if (device < 0 || ::fstat(memory->file, &status) != 0) return cudaErrorInvalidValue;
     memory->bytes = static_cast<std::size_t>(status.st_size);
     memory->device = device;
     *made = add(std::move(memory));

@@ -23,6 +23,7 @@ struct PhysicalMemory {
   int device = 0;                   // -1: a multicast object.
   MulticastTable* table = nullptr;  // The mapped file of a multicast object.
   bool charged = false;             // Created by this process: counts as memory of the device.
+  unsigned exports = 0;             // CUmemAllocationHandleType bits with which it was created.
 
   PhysicalMemory() = default;
   PhysicalMemory(const PhysicalMemory&) = delete;
@@ -51,6 +52,11 @@ CUmemGenericAllocationHandle add(PhysicalPtr memory);
 // lock.
 void note_mapping(int file, std::byte* begin);
 void forget_mapping(int file, const std::byte* begin);
+
+// Exports the file of memory or of a multicast object. `made`: see cuMemExportToShareableHandle.
+cudaError_t export_file(const PhysicalMemory& memory, CUmemAllocationHandleType type, void* made);
+// True if memory can be created with these kinds of handles.
+bool offers_handles(unsigned types);
 
 // Opens the file of a multicast object of this or another process; null for other files.
 PhysicalPtr import_multicast(int file);
