@@ -57,6 +57,11 @@ bool parse_word(const std::string& text, std::initializer_list<std::pair<const c
   return word != words.end();
 }
 
+// A switch for which NCCL also has 2, "where possible".
+bool parse_nccl_switch(const std::string& text, bool& value) {
+  return parse_word(text, {{"0", false}, {"1", true}, {"2", true}}, value);
+}
+
 // Accepts variables that other code parses: the launcher detection, or libnccl.so.2.
 bool others(Config&, const std::string&) { return true; }
 
@@ -200,9 +205,7 @@ constexpr std::array kEntries = {
                  "hosts whose GPUs NVLinks connect, as in an NVL72 rack: 1 (they access each other's GPU memory where "
                  "possible; NCCL's 2 means the same) or 0 on any rank (they use the network)"},
                 "0, 1 or 2",
-                [](Config& config, const std::string& text) {
-                  return parse_word(text, {{"0", false}, {"1", true}, {"2", true}}, config.mnnvl);
-                }},
+                [](Config& config, const std::string& text) { return parse_nccl_switch(text, config.mnnvl); }},
     ConfigEntry{{"TUTTI_P2P_DISABLE", "NCCL_P2P_DISABLE", "0", "topology and GPUs",
                  "direct access between GPUs: 0 (up to TUTTI_P2P_LEVEL) or 1 (none, like LOC)"},
                 "0 or 1",
@@ -264,9 +267,7 @@ constexpr std::array kEntries = {
                  "sums and multicast by the NVSwitches between GPUs of a host: 1 (sums where they add the type of the "
                  "elements; NCCL's 2 means the same) or 0 on any rank (never)"},
                 "0, 1 or 2",
-                [](Config& config, const std::string& text) {
-                  return parse_word(text, {{"0", false}, {"1", true}, {"2", true}}, config.nvls);
-                }},
+                [](Config& config, const std::string& text) { return parse_nccl_switch(text, config.nvls); }},
     ConfigEntry{{"TUTTI_WAIT", nullptr, "auto", "waiting",
                  "waits for peers on host memory: auto (spin or yield briefly, then sleep), spin or sleep"},
                 "auto, spin or sleep",

@@ -159,7 +159,6 @@ TEST(ProxySleeps, AreLong_WithoutMessages) {
   EXPECT_EQ(longest_sleep_ns({.in_call = true, .lost = true, .still_ns = kReplayNs}), kMaxGraphSleepNs);
   EXPECT_EQ(longest_sleep_ns({.still_ns = 0}), kMaxIdleSleepNs);
   EXPECT_EQ(longest_sleep_ns({.graphs = true, .failed = true, .still_ns = 0}), kMaxIdleSleepNs);
-  EXPECT_EQ(longest_sleep_ns({.has_lanes = false, .in_call = true, .graphs = true}), kMaxIdleSleepNs);
 }
 
 TEST_F(ProxyTest, Sleeps_AfterFailure) {

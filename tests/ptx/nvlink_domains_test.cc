@@ -267,7 +267,8 @@ TEST(NvlinkDomains, ReportRankDeath) {
       for (;;) ::pause();
     }
     if (!enqueue({&call, 1}).ok()) return "not enqueued";
-    (void)own.rig().synchronize(own.stream(0));
+    const Status ended = own.rig().synchronize(own.stream(0));
+    if (!ended.ok()) return "the kernel waited too long: " + ended.message();
     const std::string error = own[0].failure().message();
     return error.find("rank 3") != std::string::npos ? "reported" : error;
   };
@@ -277,41 +278,51 @@ TEST(NvlinkDomains, ReportRankDeath) {
   for (Rank rank = 0; rank + 1 < kRanks; ++rank) EXPECT_EQ(hosts.report(rank), "reported");
 }
 
-// A rank that leaves first keeps its memory, which the others use until they have left.
-TEST(NvlinkDomains, Leave) {
+// Memory that two ranks export in a part of the communicator that both make, and the part.
+struct PartWithMemory {
+  std::unique_ptr<Communicator> part;
+  const std::byte* memory = nullptr;
+};
+
+PartWithMemory make_part(DeviceRanks& own, Rank rank) {
+  PartWithMemory made = {own[0].split(0, static_cast<int>(rank), own[0].options()).value()};
+  made.memory = made.part->on_device()->peers().own_memory().exported_lanes();
+  return made;
+}
+
+// A rank that leaves first keeps its memory, which the others use until they have left. Later parts have other memory.
+TEST(NvlinkDomains, KeepMemory_AfterLeavingFirst) {
   HostsOfOneRank hosts;
   const Gate has_left;
   const auto work = [&](DeviceRanks& own, Rank rank) -> std::string {
-    auto part = own[0].split(0, static_cast<int>(rank), own[0].options());
-    if (!part.ok()) return std::move(part).status().message();
-    const std::string result = run_sum_in(own, *part.value(), 2);
+    PartWithMemory first = make_part(own, rank);
+    const std::string result = run_sum_in(own, *first.part, 2);
     if (result != "right") return result;
     if (rank == 1) has_left.wait();
-    const Status left = part.value()->leave();
-    part.value() = nullptr;
-    if (rank == 0) has_left.open();
-    return left.ok() ? "right" : left.message();
+    if (rank == 0) {
+      const Status left = first.part->leave();
+      if (!left.ok()) return left.message();
+      first.part = nullptr;
+      has_left.open();
+    }
+    const PartWithMemory second = make_part(own, rank);
+    return second.memory != first.memory ? run_sum_in(own, *second.part, 2) : "memory was reused";
   };
   hosts.start("rack", work, {}, 2);
   hosts.expect_reports("right");
 }
 
-// Exported memory is not reused, since ranks of other hosts may have it open; it is freed.
-TEST(NvlinkDomains, FreeMemory) {
+TEST(NvlinkDomains, ReuseMemory_WhenAllHaveLeft) {
   HostsOfOneRank hosts;
   const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
-    std::size_t left = 0, left_first = 0, total = 0;
-    for (int turn = 0; turn < 3; ++turn) {
-      auto part = own[0].split(0, static_cast<int>(rank), own[0].options());
-      if (!part.ok()) return std::move(part).status().message();
-      const std::string result = run_sum_in(own, *part.value(), 2);
-      if (result != "right") return result;
-      if (Status ended = part.value()->finalize(); !ended.ok()) return ended.message();
-      part.value() = nullptr;
-      if (cudaMemGetInfo(&left, &total) != cudaSuccess) return "cannot read the used memory";
-      if (turn == 0) left_first = left;
-    }
-    return left >= left_first ? "right" : std::to_string(left_first - left) + " bytes more in use";
+    PartWithMemory first = make_part(own, rank);
+    std::string result = run_sum_in(own, *first.part, 2);
+    const Status ended = first.part->finalize();
+    if (!ended.ok()) return ended.message();
+    first.part = nullptr;
+    const PartWithMemory second = make_part(own, rank);
+    if (result == "right") result = run_sum_in(own, *second.part, 2);
+    return second.memory == first.memory ? result : "memory was not reused";
   };
   hosts.start("rack", work, {}, 2);
   hosts.expect_reports("right");

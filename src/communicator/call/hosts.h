@@ -153,16 +153,12 @@ class Hosts {
   // Returns the placement of the same ranks with some hosts joined. host_of[rank]: a number that is unique to the
   // rank's new host. host_number() and topology() are unchanged.
   Hosts regrouped(std::span<const Rank> host_of) const {
-    Hosts other(host_of, machine_shares_);
-    other.locations_ = locations_;
-    other.network_ = network_;
-    other.transport_ = transport_;
-    other.own_address_ = own_address_;
-    other.set_id(id_, secret_);
-    other.topology_ = topology_;
-    other.host_numbers_ = host_numbers_;
-    other.joined_ = other.hosts_ != hosts_;
-    return other;
+    const Hosts other(host_of);
+    Hosts grouped = *this;
+    grouped.first_ranks_ = other.first_ranks_;
+    grouped.hosts_ = other.hosts_;
+    grouped.joined_ = other.hosts_ != hosts_;
+    return grouped;
   }
   // True if some hosts are joined: several hosts of the topology count as one.
   bool joined() const { return joined_; }

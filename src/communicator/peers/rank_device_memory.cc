@@ -6,7 +6,6 @@
 #include <set>
 #include <utility>
 
-#include "src/communicator/peers/deferred_frees.h"
 #include "src/communicator/peers/multicast.h"
 #include "transports/lay_lane.h"
 
@@ -79,21 +78,15 @@ void RankDeviceMemory::retain_exported_lanes() {
   multicast_.clear();
 }
 
-// Other hosts may still write to memory that they have open, and it is unknown when they end. Their mappings keep it,
-// so that it is freed, but not reused.
 void RankDeviceMemory::free_exported_lanes() {
   std::unique_lock lock(mutex_);
   auto multicast = std::exchange(multicast_, {});
   lock.unlock();
   for (auto& object : multicast) destroy_when_idle(std::move(object));
   lock.lock();
-  std::byte* const memory = std::exchange(exported_, nullptr);
+  if (exported_ != nullptr) device_->recycle(std::exchange(exported_, nullptr));
   if (exported_bytes_ != 0) records_ = nullptr, ring_ = nullptr;  // They were behind the exported lanes.
   exported_bytes_ = 0;
-  if (memory == nullptr) return;
-  if (!for_domain_) return device_->recycle(memory);
-  lock.unlock();
-  free_when_idle([device = device_, memory] { device->free(memory); });
 }
 
 // A separate allocation, because other processes open all of it.
@@ -104,10 +97,6 @@ Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes,
 
 Result<DeviceShare> RankDeviceMemory::allocate_lanes_for_domain(std::size_t bytes, std::size_t ring_bytes) {
   std::byte* memory = TUTTI_TRY(device_->allocate_for_domain(bytes + kRecordsBytes + ring_bytes));
-  {
-    const std::lock_guard lock(mutex_);
-    for_domain_ = true;
-  }
   File none;
   return export_lanes(memory, bytes, ring_bytes, none);
 }

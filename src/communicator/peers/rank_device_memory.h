@@ -99,7 +99,6 @@ class RankDeviceMemory {
   std::byte* ring_ = nullptr;
   std::byte* exported_ = nullptr;
   std::size_t exported_bytes_ = 0;
-  bool for_domain_ = false;  // Other hosts may have the exported lanes open.
   std::vector<std::unique_ptr<DeviceMulticast>> multicast_;
 };
 

@@ -64,8 +64,8 @@ Result<std::byte*> CudaMemory::take_exported(std::size_t bytes, File& file) {
   return exported;
 }
 
-// The memory is never reused, since other hosts may still write to it.
 Result<std::byte*> CudaMemory::take_for_domain(std::size_t bytes) {
+  if (std::byte* kept = take_free({bytes, true, false, true})) return kept;
   if (!VirtualMemory::offers_fabric_handles(ordinal_)) return unsupported("the device has no fabric handles");
   return add_shared(bytes, TUTTI_TRY(VirtualMemory::create(ordinal_, bytes, ShareKind::fabric)));
 }
@@ -95,9 +95,7 @@ std::byte* CudaMemory::take_free(const FreeList::Kind& kind) {
 
 void CudaMemory::keep(std::byte* memory) {
   const std::lock_guard lock(mutex_);
-  const Taken& taken = taken_.at(memory);
-  if (taken.shared.kind() == ShareKind::fabric) return kept_.set_aside(memory, kind_of(taken));
-  kept_.keep(memory, kind_of(taken));
+  kept_.keep(memory, kind_of(taken_.at(memory)));
 }
 
 void CudaMemory::set_aside(std::byte* memory) {

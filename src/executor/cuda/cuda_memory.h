@@ -58,7 +58,8 @@ class CudaMemory {
     VirtualMemory shared, of_device;  // Empty for plain allocations.
   };
   static FreeList::Kind kind_of(const Taken& taken) {
-    return {taken.bytes, taken.shared.data() != nullptr, taken.of_device.data() != nullptr};
+    return {taken.bytes, taken.shared.data() != nullptr, taken.of_device.data() != nullptr,
+            taken.shared.kind() == ShareKind::fabric};
   }
   Result<std::byte*> take_exported(std::size_t bytes, File& file);
   std::byte* take_free(const FreeList::Kind& kind);

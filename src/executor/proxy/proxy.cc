@@ -94,12 +94,8 @@ void Proxy::work() {
     }
     check_peers();
     if (moved) continue;
-    const std::int64_t longest_ns = longest_sleep_ns({.has_lanes = has_lanes(),
-                                                      .in_call = in_call,
-                                                      .graphs = graphs_exist(),
-                                                      .failed = failed_,
-                                                      .lost = lost_,
-                                                      .still_ns = now - moved_ns_});
+    const std::int64_t longest_ns = longest_sleep_ns(
+        {.in_call = in_call, .graphs = graphs_exist(), .failed = failed_, .lost = lost_, .still_ns = now - moved_ns_});
     if (longest_ns == 0) {
       ::sched_yield();
       continue;
@@ -120,7 +116,7 @@ bool Proxy::advance_connections() {
   return moved;
 }
 
-bool Proxy::expects_calls() const { return !failed_ && has_lanes() && load_acquire(duty_.ended) != expected_; }
+bool Proxy::expects_calls() const { return !failed_ && load_acquire(duty_.ended) != expected_; }
 
 std::uint64_t Proxy::notes() const {
   std::uint64_t sum = 0;
@@ -133,7 +129,7 @@ void Proxy::check_peers() {
   const std::int64_t now = now_ns();
   const bool still = now - std::max(moved_ns_, looked_ns_) >= kLookNs;
   const bool stuck = (expects_calls() && still) ||
-                     ((expects_calls() || graphs_exist() || !has_lanes()) && now - looked_ns_ >= kMoveNs);
+                     ((expects_calls() || graphs_exist() || duty_.connections.empty()) && now - looked_ns_ >= kMoveNs);
   const bool ended_badly = load_acquire(duty_.failed) != 0;
   const std::uint64_t notes = this->notes();
   if (std::exchange(notes_, notes) == notes && !stuck && !ended_badly) return;

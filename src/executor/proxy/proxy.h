@@ -65,7 +65,6 @@ class Proxy {
   void work();
   void move_near_nic() const;
   void wake();
-  bool has_lanes() const { return !duty_.connections.empty(); }
   bool advance_connections();
   bool expects_calls() const;
   std::uint64_t notes() const;

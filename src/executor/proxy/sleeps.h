@@ -13,7 +13,6 @@ inline constexpr std::int64_t kMaxGraphSleepNs = 1'000'000;     // A replay may 
 inline constexpr std::int64_t kMaxIdleSleepNs = 1'000'000'000;  // Nothing requires a wake-up.
 
 struct ProxyState {
-  bool has_lanes = true;      // False: the thread moves no messages, and only checks the peers.
   bool in_call = false;       // An announced call has not ended.
   bool graphs = false;        // A graph that was captured exists.
   bool failed = false;        // No thread block waits for the proxy.
@@ -24,7 +23,6 @@ struct ProxyState {
 // Returns 0 if the thread must poll at once.
 constexpr std::int64_t longest_sleep_ns(const ProxyState& state) {
   if (state.failed) return kMaxIdleSleepNs;
-  if (!state.has_lanes) return kMaxIdleSleepNs;
   const bool messages_are_near = state.in_call || (state.graphs && state.still_ns < kReplayNs);
   if (!messages_are_near) return state.graphs ? kMaxGraphSleepNs : kMaxIdleSleepNs;
   if (state.still_ns < kSpinNs) return 0;

@@ -16,6 +16,7 @@ class FreeList {
     std::size_t bytes = 0;
     bool shared = false;      // Exported as a file: other processes that mapped it keep it after it is freed here.
     bool is_private = false;  // Other devices cannot access it.
+    bool for_domain = false;  // Exported by a fabric handle. Then `shared`, too.
     auto operator<=>(const Kind&) const = default;
   };
 
