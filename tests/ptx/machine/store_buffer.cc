@@ -1,5 +1,6 @@
 // Pending stores and overwritten values of global memory.
 #include <algorithm>
+#include <ctime>
 
 #include "tests/ptx/machine/global_memory.h"
 #include "tests/ptx/machine/words.h"
@@ -12,6 +13,12 @@ namespace {
 constexpr std::uint32_t kMaxDelay = 2048;
 
 bool overlap(const PendingStore& a, const PendingStore& b) { return a.low < b.high && b.low < a.high; }
+
+// Lets a host thread that waits for a flag run before older stores become visible, also on a busy machine.
+void let_host_load() {
+  const timespec pause = {0, 50'000};
+  nanosleep(&pause, nullptr);
+}
 
 template <typename F>
 void each_lane(std::uint32_t mask, F&& run) {
@@ -204,8 +211,10 @@ void GlobalMemory::drain_some(Block& block) {
   }
   std::uint32_t mask = ~0U;
   if (!stores[chosen]->is_whole && random_.one_in(4)) mask = static_cast<std::uint32_t>(random_.next() >> 32);
+  const bool overtakes = chosen > 0 && stores[chosen]->is_strong && stores[chosen]->scope == Scope::system;
   drain(block, chosen, mask);
   remove_empty(block);
+  if (overtakes) let_host_load();
 }
 
 void GlobalMemory::drain_all(Block& block) {
