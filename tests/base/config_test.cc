@@ -172,6 +172,12 @@ TEST(Config, SuggestsNearestVariable_WhenOneIsClose) {
                                       "unknown variable TUTTI_TIMEOUTS_MS: did you mean TUTTI_TIMEOUT_MS?"}));
 }
 
+TEST(Config, SuggestsVariableOfSameNameInNccl) {
+  const ReadConfig config = read({{"TUTTI_MNNVL_ENABLE", "0"}});
+  EXPECT_EQ(config.warnings,
+            (std::vector<std::string>{"unknown variable TUTTI_MNNVL_ENABLE: did you mean TUTTI_MNNVL?"}));
+}
+
 TEST(Config, RejectsUnknownCheck) {
   EXPECT_EQ(read({{"TUTTI_CHECK", "wire"}}).config.refused.size(), 1U);
   const ReadConfig read_mac = read({{"TUTTI_CHECK", "mac"}});

@@ -69,8 +69,10 @@ foreach(protocol "" "--protocol;LL")
   tutti_add_test(NAME tools.explain_rejects_tutti_channels${suffix} LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 1
                  "2 channels: host memory has 1 channel" ${here} --ranks 2 ${protocol})
 endforeach()
-tutti_add_test(NAME tools.explain_ignores_channels_on_host_memory LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 0 "\nchosen: "
-               ${here} --ranks 2 --memory cuda)
+tutti_add_test(NAME tools.explain_applies_channels LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 0
+               "\nTUTTI_CHANNELS selects 2 channels.\nchosen: " ${here} --ranks 2 --memory cuda)
+tutti_add_test(NAME tools.explain_applies_channels_on_topology LABELS tools COMMAND env TUTTI_CHANNELS=2 ${expect} 0
+               " two_shot +Simple +2 " $<TARGET_FILE:tutti_tool> explain --topology dgx-a100 --bytes 32M..64M)
 
 # --type applies to compressed calls only.
 tutti_add_test(NAME tools.explain_rejects_type_without_compression LABELS tools COMMAND ${expect} 2

@@ -216,6 +216,7 @@ Status settle(ExplainRequest& request, const GivenOptions& given) {
   query.catalogue = catalogue(query.problem.collective);
   if (!request.forced.algorithm.empty() && find(query.problem.collective, request.forced.algorithm) == nullptr)
     return no_such_algorithm(request.forced.algorithm, query.problem.collective);
+  if (query.thread_blocks > 0) query.channels = config().channels;
   return apply_environment(query, request.forced, request.terms.environment);
 }
 

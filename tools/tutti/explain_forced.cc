@@ -62,7 +62,10 @@ Status apply_environment(const Query& query, ForcedNames& names, std::string& wo
     if (why.empty()) names.protocol = from.protocol;
   }
   // The number of channels is checked even if names are forced.
-  return query.thread_blocks == 0 ? check_on_host_memory("", from.channels) : Status();
+  if (query.thread_blocks == 0) return check_on_host_memory("", from.channels);
+  if (query.channels > 0)
+    add_sentence(words, "TUTTI_CHANNELS selects " + std::to_string(query.channels) + " channels.");
+  return {};
 }
 
 Status apply_transport(Rank hosts, Query& query, std::string& words) {
