@@ -211,7 +211,9 @@ void GlobalMemory::drain_some(Block& block) {
   }
   std::uint32_t mask = ~0U;
   if (!stores[chosen]->is_whole && random_.one_in(4)) mask = static_cast<std::uint32_t>(random_.next() >> 32);
-  const bool overtakes = chosen > 0 && stores[chosen]->is_strong && stores[chosen]->scope == Scope::system;
+  const PendingStore& store = *stores[chosen];
+  const bool is_flag = store.is_strong && store.bytes == 4 && store.scope == Scope::system;  // Not an LL message.
+  const bool overtakes = chosen > 0 && is_flag;
   drain(block, chosen, mask);
   remove_empty(block);
   if (overtakes) let_host_load();
