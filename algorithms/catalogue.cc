@@ -66,6 +66,7 @@
   entry(all_to_all, hierarchical)           \
   entry(all_to_all, direct_mapped)          \
   entry(all_to_all, direct_staged)          \
+  entry(all_to_all, host_staged)            \
   entry(gather, direct)                     \
   entry(gather, binomial_tree)              \
   entry(scatter, direct)                    \

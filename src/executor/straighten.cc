@@ -307,7 +307,8 @@ class Straightener {
     if (!options_.together || !options_.copies || launch_.cut.group > 1) return false;
     if (result_.steps.size() == result_.stages.back() || step.reads != 1 || step.receives > 0) return false;
     StraightStep& previous = result_.steps.back();
-    if (previous.sends > 0 || previous.count != step.count || previous.reads > program_.widest) return false;
+    if (previous.sends > 0 || previous.count != step.count || previous.reads == UINT16_MAX) return false;
+    if (previous.reads > program_.widest && stages_messages()) return false;
     const bool to_scratch = result_.memory.back().operand->space == Space::scratch;
     if (!copies(previous, to_scratch) || !copies(step, to_scratch)) return false;
     if (!std::ranges::all_of(lanes_of(step), &StraightLane::flag)) return false;

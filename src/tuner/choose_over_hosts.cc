@@ -31,8 +31,10 @@ constexpr std::uint64_t kMaxStagedBlocksBytes = 1024 * kKiB, kMaxStagedBlocksByt
 constexpr std::uint64_t kFlatSumBytes = 128 * kKiB, kFlatSumBytesOfMany = 4 * kKiB;
 // Blocks that are sent directly, with a message to each rank of other hosts, between 2, several and many hosts.
 constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfSeveral = 32 * kKiB, kDirectBytesOfMany = 4 * kKiB;
-// Blocks that a rank sends to all others on its rail, instead of around a ring: total over the hosts.
+// Blocks that a rank sends to all others on its rail, instead of around a ring: total over the hosts. Between several
+// hosts also large blocks, which fill the slots along a rail.
 constexpr std::uint64_t kMaxRailBytes = 4096 * kKiB, kMaxRailBytesOfMany = 512 * kKiB;
+constexpr std::uint64_t kLargeRailBlockBytes = 2048 * kKiB;
 // From or to a root: bytes between hosts up to which all ranks communicate with the root, and size up to which more
 // than 3 hosts use a binary tree, which does not distinguish hosts.
 constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;
@@ -42,6 +44,8 @@ constexpr std::uint64_t kMaxTreeBytesOfHosts = 256 * kKiB;
 constexpr std::size_t kMinHostsOfTreeToRoot = 8;
 constexpr std::uint64_t kMinTreeBytesToRoot = 2048 * kKiB, kMaxTreeBytesToRoot = 512 * kKiB;
 constexpr Rank kMaxDirectRanksOfRoot = 640;  // With more, a tree sends fewer messages in sequence.
+// All-to-all in the scratch of the ranks of a host: maximum block between 2 hosts of at most kFewRanks ranks.
+constexpr std::uint64_t kMaxStagedBlockBytesOfTwo = 96 * kKiB;
 // All-to-all by ranks that forward the blocks of their hosts: minimum ranks of a host, and of all hosts, which depends
 // on the size of a host.
 constexpr Rank kMinForwardingRanks = 4, kMinForwardedRanks = 32, kMinForwardedRanksOfSmallHosts = 40;
@@ -120,8 +124,10 @@ std::string_view between_all(const Query& query, std::size_t hosts) {
   if (query.compression != CompressionFormat::none) return once_between_hosts(query);
   if (stages_blocks(query, hosts)) return kHostStaged;
   if (query.block_bytes <= max_direct_bytes(hosts)) return "direct";
-  const std::uint64_t max = hosts > kMaxSeveralHosts ? kMaxRailBytesOfMany : kMaxRailBytes;
-  const bool at_once = query.block_bytes * hosts <= max && remote_peers(query, "hierarchical") != RemotePeers::all;
+  const bool many = hosts > kMaxSeveralHosts;
+  const bool suits = query.block_bytes * hosts <= (many ? kMaxRailBytesOfMany : kMaxRailBytes) ||
+                     (!many && query.block_bytes >= kLargeRailBlockBytes);
+  const bool at_once = suits && remote_peers(query, "hierarchical") != RemotePeers::all;
   return at_once ? "hierarchical" : once_between_hosts(query);
 }
 
@@ -137,7 +143,14 @@ std::string_view from_or_to_root(const Query& query) {
   return query.block_bytes <= kMaxTreeBytesOfHosts && hosts > 3 ? "binary_tree" : "hierarchical";
 }
 
+bool stages_all_to_all(const Query& query) {
+  const std::size_t hosts = query.problem.groups[0].size();
+  const bool suits = hosts > 2 || query.block_bytes <= kMaxStagedBlockBytesOfTwo || is_large_host(query);
+  return suits && hosts <= kMaxStagedHosts && has_switches(query, kHostStaged);
+}
+
 std::string_view all_to_all(const Query& query) {
+  if (query.compression == CompressionFormat::none && stages_all_to_all(query)) return kHostStaged;
   const Rank size = query.problem.groups[0][0];
   const Rank needed = size < kFewRanks ? kMinForwardedRanksOfSmallHosts : kMinForwardedRanks;
   const bool few = query.problem.ranks < needed || size < kMinForwardingRanks;

@@ -49,12 +49,25 @@ TEST(SwitchesOfHosts, Add) {
   }
 }
 
+// Ranks store blocks to the scratch of all ranks of their host. Consecutive ranks are on a host.
+TEST(SwitchesOfHosts, ConnectRanksThatCollectBlocks) {
+  constexpr SwitchCall kCalls[] = {
+      {.count = 1, .collective = Collective::all_to_all},
+      {.type = DataType::uint8, .count = 1003, .collective = Collective::all_to_all},
+      {.type = DataType::bfloat16, .count = 3001, .collective = Collective::all_to_all, .skipped = 3}};
+  for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 1, 1, 2, 2}}) {
+    const auto work = [&](const Member& member) { return run_calls(member, kCalls); };
+    EXPECT_EQ(run_requested(host_of, "all", work), "right") << testing::PrintToString(host_of);
+  }
+}
+
 // Chunks go round the ring, in calls that follow each other.
 TEST(SwitchesOfHosts, ReuseTheRing) {
   constexpr SwitchCall kCalls[] = {{.type = DataType::float32, .count = 1'100'001, .channels = 1},
                                    {.count = 5},
                                    {.count = 300'001, .collective = Collective::all_gather, .channels = 1},
                                    {.count = 300'001, .collective = Collective::reduce_scatter, .channels = 1},
+                                   {.count = 300'001, .collective = Collective::all_to_all, .channels = 1},
                                    {.count = 7, .collective = Collective::all_gather}};
   EXPECT_EQ(run_requested({0, 0, 1, 1}, "all", [&](const Member& member) { return run_calls(member, kCalls); }),
             "right");

@@ -38,7 +38,7 @@ TEST(Candidates, HaveOnlySimple_BetweenHosts) {
 // Among algorithms that send as much between hosts, those on rails have more channels.
 TEST(ChooseForGpus, PrefersAlgorithmsOnRails) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
-    Query query = query_on_hosts(collective, 8 << 20, 5);
+    Query query = query_on_hosts(collective, 1 << 20, 5);
     query.on_rails = {partners(collective, "host_ring")};
     EXPECT_EQ(chosen(query), "host_ring");
     query.on_rails.emplace_back(find(collective, "hierarchical"), RemotePeers::rail);
@@ -163,8 +163,8 @@ TEST(ChooseForGpus, ForwardsBlocksWithinHosts) {
   EXPECT_EQ(chosen(query), "direct") << "hosts differ";
 }
 
-// Rings need a round for each host, but their lanes have more memory.
-TEST(ChooseForGpus, SendsBlocksToAllOfARail_UnlessLarge) {
+// Rings need a round for each host, but their lanes have more memory. Large blocks fill the slots along a rail, too.
+TEST(ChooseForGpus, SendsBlocksToAllOfARail_UnlessMedium) {
   for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
     const auto choice = [&](std::uint64_t bytes, Rank hosts) {
       Query query = query_on_hosts(collective, bytes, hosts);
@@ -177,6 +177,9 @@ TEST(ChooseForGpus, SendsBlocksToAllOfARail_UnlessLarge) {
     EXPECT_EQ(choice(513 << 10, 8), "host_ring");
     EXPECT_EQ(choice(256 << 10, 16), "hierarchical");
     EXPECT_EQ(choice(257 << 10, 16), "host_ring");
+    EXPECT_EQ(choice((2 << 20) - 1, 16), "host_ring");
+    EXPECT_EQ(choice(2 << 20, 16), "hierarchical");
+    EXPECT_EQ(choice(2 << 20, 17), "host_ring");
     EXPECT_EQ(choice(16 << 10, 32), "hierarchical");
     EXPECT_EQ(choice(17 << 10, 32), "host_ring");
   }
@@ -287,6 +290,29 @@ TEST(ChooseForGpus, MovesBlocksBySwitchesOfHosts) {
     query.problem.ranks = 144;
     EXPECT_EQ(chosen(query), "host_staged") << "racks have few channels of lanes";
   }
+}
+
+// Ranks of a host collect blocks in each other's scratch, without the limits of slots.
+TEST(ChooseForGpus, StagesBlocksOfAllToAll) {
+  const auto all_to_all = [](std::uint64_t bytes, Rank hosts) {
+    return query_with_blocks(Collective::all_to_all, bytes, hosts);
+  };
+  EXPECT_EQ(chosen(all_to_all(96 << 10, 2)), "host_staged");
+  EXPECT_EQ(chosen(all_to_all((96 << 10) + 1, 2)), "direct");
+  for (const std::uint64_t bytes : {1U, 16U << 10, 64U << 20}) {
+    for (const Rank hosts : {3U, 64U}) EXPECT_EQ(chosen(all_to_all(bytes, hosts)), "host_staged") << hosts;
+    EXPECT_EQ(chosen(all_to_all(bytes, 65)), "direct");
+  }
+  Query query = all_to_all(64 << 10, 8);
+  query.ring = {};
+  EXPECT_EQ(chosen(query), "hierarchical");
+  query = all_to_all(64 << 10, 8);
+  query.compression = CompressionFormat::int8;
+  EXPECT_EQ(chosen(query), "direct");
+  query = all_to_all(64 << 20, 2);
+  query.problem.groups = {{72, 72}};
+  query.problem.ranks = 144;
+  EXPECT_EQ(chosen(query), "host_staged") << "racks have few channels of lanes";
 }
 
 // A position of the ring has a part of the blocks of all ranks. Channels move a part each, as long as there are enough.

@@ -43,6 +43,23 @@ class JoinedSteps {
     return true;
   }
 
+  // Joins a copy from the rank's own memory to scratch to others of equal length, of which the last one was to a peer's
+  // scratch, if they await flags only before all and signal only after them.
+  bool join_write(Rank self, const Step& step, const TimedStep& timed) {
+    const auto is_flag = [](const Operand& each) { return each.space == Space::flag; };
+    const auto writes = [](const Operand& each) { return each.space == Space::scratch; };
+    if (!copies(self, step.sources) || std::ranges::count_if(step.targets, writes) != 1) return false;
+    if (!std::ranges::all_of(step.targets, [&](const Operand& each) { return writes(each) || is_flag(each); }))
+      return false;
+    const bool joins =
+        follows(writes_) && timed.sources == 0 && !signals_ && program_.steps.back().units == timed.units;
+    signals_ = std::ranges::any_of(step.targets, is_flag);
+    if (!joins) return false;
+    --writes_;
+    program_.steps.back().targets += timed.targets;
+    return true;
+  }
+
   // Joins a copy from memory to a lane, or from a lane to memory, to others of other lanes, equal length and direction.
   bool join_message(Rank self, const Step& step, const TimedStep& timed) {
     if (step.sources.size() != 1 || step.targets.size() != 1) return false;
@@ -79,8 +96,9 @@ class JoinedSteps {
   }
 
   Program& program_;
-  // Numbers of steps up to the last copy, the last copied message, and the last copy from a peer's scratch.
-  std::size_t copied_ = 0, messages_ = 0, reads_ = 0;
+  // Numbers of steps up to the last copy, the last copied message, and the last copy from and to a peer's scratch.
+  std::size_t copied_ = 0, messages_ = 0, reads_ = 0, writes_ = 0;
+  bool signals_ = false;  // The last copy to scratch.
 };
 
 }  // namespace tutti::simulator

@@ -147,13 +147,15 @@ class Compiler {
     }
     for (const Operand& operand : step.targets) {
       timed.units = std::max(timed.units, operand.count);
+      if (operand.space == Space::lane) program_.message_units = std::max(program_.message_units, operand.count);
       if (operand.is_memory() && operand.peer == self && !timed.spread) continue;
       const End end = TUTTI_TRY(end_of(self, operand, false));
       program_.ends.push_back(end);
       ++timed.targets;
     }
     timed.folds = step.sources.size() > 1;
-    if (limits_.joins_copies && (joined_.join_copy(self, step, timed) || joined_.join_read(self, step, timed)))
+    if (limits_.joins_copies && (joined_.join_copy(self, step, timed) || joined_.join_read(self, step, timed) ||
+                                 joined_.join_write(self, step, timed)))
       return {};
     longest_ = std::max(longest_, timed.units);
     if (has_lanes_) program_.longest = longest_;
@@ -348,7 +350,8 @@ Result<Program> make_program(const Algorithm& algorithm, const Problem& problem,
                         : compile_one_by_one(algorithm, problem, across, program, compiler));
   TUTTI_CHECK_OK(compiler.check());
   program.names_all = limits.multicast && names_all(algorithm, problem);
-  if (program.names_all && algorithm.shape(problem).scratch > 0) program.longest = algorithm.shape(problem).scratch;
+  const bool in_ring = program.names_all || limits.in_ring;
+  if (in_ring && algorithm.shape(problem).scratch > 0) program.longest = algorithm.shape(problem).scratch;
   return program;
 }
 

@@ -63,6 +63,8 @@ struct ProgramLimits {
   // Adjacent steps of a stage that only copy units of a rank's own memory, or units of peers' scratch to it, or only
   // send or only receive such units, are one step, as in Tutti's GPU kernel.
   bool joins_copies = false;
+  // The scratch of a chunk is a position of the staging ring, which limits chunks.
+  bool in_ring = false;
 };
 
 // Independent of the size of a call: one program serves all sizes.
@@ -77,8 +79,10 @@ struct Program {
       stages;  // Steps of stage s of class c: from stages[c * (stage_count + 1) + s] to the next.
   std::uint32_t stage_count = 1;
   std::uint32_t units = 1;  // Units per block.
-  // Units of the longest operand, or of scratch that switches access, which determines chunks; 0: there are no lanes.
+  // Units of the longest operand, or of scratch in a position of the staging ring, which determines chunks; 0: there
+  // are no lanes.
   std::uint32_t longest = 0;
+  std::uint32_t message_units = 0;  // Units of the longest message; 0: there is none.
   std::vector<LaneLinks> lanes;
   std::vector<std::uint32_t> sharers;  // [resource]: number of images of a representative that use it; 0: unused.
   std::uint64_t messages = 0;          // Messages with data of all simulated ranks, for one chunk.

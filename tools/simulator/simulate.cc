@@ -179,7 +179,10 @@ EngineRequest Simulation::request_for(const Call& call) const {
   code(request, call, costs_);
   const double longest =
       unit * program.longest / request.channels * request.compressed_part;  // Bytes of a channel's message as sent.
-  const double wanted = call.chunk_bytes > 0 ? std::ceil(longest / call.chunk_bytes) : 1;
+  double chunk_bytes = call.chunk_bytes;
+  if (call.slot_bytes > 0 && program.message_units > 0)
+    chunk_bytes = std::min(chunk_bytes, call.slot_bytes * program.longest / program.message_units);
+  const double wanted = chunk_bytes > 0 ? std::ceil(longest / chunk_bytes) : 1;
   request.loop.chunks = static_cast<std::uint32_t>(std::clamp(wanted, 1.0, 1e9));
   if (request.loop.chunks == 1) request.loop.skew = 0;
   request.chunks = chunks_to_simulate(request.loop.chunks, program, limits_.max_events);

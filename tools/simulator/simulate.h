@@ -15,7 +15,8 @@ struct Call {
   Protocol protocol = Protocol::simple;
   LaunchMode launch = LaunchMode::eager;
   std::uint32_t channels = 1;
-  double chunk_bytes = 65536;  // Maximum message of a channel.
+  double chunk_bytes = 65536;  // Maximum message of a channel, or its part of a position of the staging ring.
+  double slot_bytes = 0;       // Maximum message of a channel if chunks are limited by the ring; 0: no limit.
   Loop loop = {.skew = 1,
                .order = StageOrder::earliest_first,
                .slots = 4};  // The number of chunks follows from the other fields.

@@ -111,8 +111,10 @@ Result<simulator::Simulation> CallModel::prepare(const Algorithm& algorithm, con
   const simulator::Network& network = knows_hosts ? networks_.own : networks_.spread;
   limits.orders = orders_of(network, rings_, algorithm.name());
   const std::string_view name = algorithm.name();
-  limits.program.multicast =
-      (name == kSwitchStaged || name == kSwitchMapped || is_staged_over_hosts(name)) && switches_add();
+  limits.program.in_ring = is_staged_over_hosts(name);
+  // Switches neither add nor multicast in an all-to-all.
+  limits.program.multicast = (name == kSwitchStaged || name == kSwitchMapped || is_staged_over_hosts(name)) &&
+                             problem.collective != Collective::all_to_all && switches_add();
   return simulator::Simulation::make(network, costs_, algorithm, problem, limits);
 }
 
@@ -138,10 +140,11 @@ simulator::Call CallModel::call_of(const Choice& choice, double bytes) const {
   call.compression = choice.compression;
   call.channels = choice.channels;
   call.chunk_bytes = static_cast<double>(choice.chunk_bytes);
-  if (on_devices_ && choice.protocol == Protocol::simple && !choice.mapped && !choice.staged) {
+  if (on_devices_ && choice.protocol == Protocol::simple && !choice.mapped) {
     const LaneBudget budget = lane_budget();
     const SlotSizes slots = spans_network() ? budget.slots_between_hosts(choice.remote_peers) : budget.slots;
-    call.chunk_bytes = std::min<double>(call.chunk_bytes, slots.simple);
+    if (choice.staged) call.slot_bytes = slots.simple;
+    else call.chunk_bytes = std::min<double>(call.chunk_bytes, slots.simple);
   }
   call.loop = choice.loop;
   call.loop.slots = costs_.slots[static_cast<std::size_t>(choice.protocol)];
