@@ -6,8 +6,9 @@
 //      and copies those for itself to its output;
 //   3  receives a message from each other host.
 // Stages 1 and 2 begin with the signals of all ranks of the host. hierarchical sends messages inside hosts instead,
-// which slots limit. Cost of k hosts of g ranks: (g-1) k blocks inside hosts, a copy of k blocks and of g, and (k-1) g
-// blocks between hosts. Two flag rounds and one message. Source: Bruck et al., as for hierarchical.
+// with blocks for all hosts, whose length slots limit. Cost of k hosts of g ranks: (g-1) k blocks inside hosts, a copy
+// of k blocks and of g, and (k-1) g blocks between hosts. Two flag rounds and one message. Source: Bruck et al., as for
+// hierarchical.
 //
 // Scratch layout: [receiver's host][sender's position].
 #include "algorithms/cost_law.h"
@@ -71,15 +72,16 @@ class HostStaged : public EntryOverEqualHosts {
     }
   }
 
+  // A step awaits the flags by itself, since a thread block sends the units of several messages at once if they are all
+  // that their steps read.
   static void send(const HostPlace& place, Steps& steps) {
-    std::vector<Operand> sources = place.flags;
+    if (place.size > 1) steps.add(place.flags, {});
     for (Rank i = 1; i <= place.hosts; ++i) {
       const Rank host = (place.host + i) % place.hosts;
-      sources.push_back(scratch(host * place.size, place.size));
+      const Operand source = scratch(host * place.size, place.size);
       const Operand target =
           host == place.host ? output(place.map.first(host), place.size) : lane(place.rank_on(host), place.size);
-      steps.add(sources, {&target, 1});
-      sources.clear();
+      steps.add({&source, 1}, {&target, 1});
     }
   }
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "src/executor/lane_io.h"
 #include "src/plan/layout.h"
@@ -31,6 +32,17 @@ struct Program {
   std::uint32_t stage_count = 0;
   std::uint32_t units = 1;
   std::uint32_t widest = 0;  // Maximum operands on one side of a step.
+
+  // On the host only.
+  std::span<const Instruction> all_steps() const { return {steps, rounds[stages[stage_count]]}; }
+  std::span<const Instruction> steps_of(std::uint32_t stage) const {
+    return {steps + rounds[stages[stage]], steps + rounds[stages[stage + 1]]};
+  }
+  std::span<const Operand> operands_of(const Instruction& step) const {
+    return {operands + step.first, std::size_t{step.sources} + step.targets};
+  }
+  std::span<const Operand> sources_of(const Instruction& step) const { return operands_of(step).first(step.sources); }
+  std::span<const Operand> targets_of(const Instruction& step) const { return operands_of(step).last(step.targets); }
 };
 static_assert(sizeof(Program) == 56);
 

@@ -41,7 +41,8 @@ struct StraightRun {
     progress = backend.agree(progress);
     if (progress != Progress::done) return progress;
     if (step.outputs > 0) {
-      step.copies ? backend.copy(step.inputs, bytes) : backend.fold(step.inputs, step.outputs, count, step.fold);
+      step.copies ? backend.copy(step.inputs, bytes, step.fold)
+                  : backend.fold(step.inputs, step.outputs, count, step.fold);
       backend.join();
     }
     release<kLl>(step, from, to, bytes);

@@ -1,36 +1,46 @@
 #include "src/executor/straighten.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <span>
+
+#include "src/executor/program_messages.h"
 
 namespace tutti {
 namespace {
 
+bool is_flag(const Operand& operand) { return operand.space == Space::flag; }
+
+// Returns null if there are several, or none.
+const Operand* only_operand_with_data(std::span<const Operand> operands) {
+  const auto found = std::ranges::find_if_not(operands, is_flag);
+  if (found == operands.end() || !std::all_of(found + 1, operands.end(), is_flag)) return nullptr;
+  return &*found;
+}
+
 class Straightener {
  public:
   Straightener(const Program& program, const Launch& launch, StraightOptions options)
-      : program_(program), launch_(launch), options_(options), joins_(options.together && has_slots()) {}
+      : program_(program),
+        launch_(launch),
+        options_(options),
+        joins_(options.together && has_slots(program, launch.loop)),
+        max_copies_(has_ll_messages(program) ? program.widest : UINT16_MAX) {}
 
   // Adds a step. Returns false if it is not straight.
   bool add(const Instruction& step) {
-    const Operand* operands = program_.operands + step.first;
-    const std::uint32_t count = std::uint32_t{step.sources} + step.targets;
-    StraightStep made{.lanes = static_cast<std::uint32_t>(result_.lanes.size()),
-                      .memory = static_cast<std::uint32_t>(result_.memory.size()),
-                      .fold = step.fold};
-    if (copies_units(step)) return add_units(step, made);
-    for (std::uint32_t k = 0; k < count; ++k) {
-      if (!operands[k].is_memory()) continue;
-      const auto all = whole(operands[k]);
+    if (moves_units(step)) return add_units(step);
+    StraightStep made = begin(step);
+    for (const Operand& operand : program_.operands_of(step)) {
+      if (!operand.is_memory()) continue;
+      const auto all = whole(operand);
       if (!all) return false;
       made.count = all->count;
     }
     made.size = part_size(made.count, launch_.cut);
     if (made.size > launch_.slice_elements) return false;
-    for (std::uint32_t k = 0; k < step.sources; ++k) add_source(operands[k], made);
-    for (std::uint32_t k = step.sources; k < count; ++k) add_target(operands[k], made);
+    for (const Operand& operand : program_.sources_of(step)) add_source(operand, made);
+    for (const Operand& operand : program_.targets_of(step)) add_target(operand, made);
     const std::uint64_t bytes = launch_.message_bytes(made.size);
     if (bytes >= options_.stored_back_bytes && bytes < options_.stored_back_end_bytes) store_back(made);
     if (options_.together) receive_in_place(made);
@@ -61,62 +71,85 @@ class Straightener {
     return run_extent(buffer, launch_.cut, operand.first, operand.count);
   }
 
-  // Returns whether the step copies units that are apart in memory, and thread blocks can copy all of them at once: to
-  // or from a message, or scratch, which overlaps no other buffer.
-  bool copies_units(const Instruction& step) const {
-    if (!options_.together || !options_.copies || launch_.cut.group > 1 || by_switches(step.fold)) return false;
-    if (step.sources != 1 || step.targets != 1) return false;
-    const std::span ends(program_.operands + step.first, 2);
-    const bool both = ends[0].is_memory() && ends[1].is_memory();
-    if (both && (ends[0].space == Space::scratch) == (ends[1].space == Space::scratch)) return false;
-    const auto is_apart = [&](const Operand& end) { return end.is_memory() && !whole(end); };
-    const auto can_split = [&](const Operand& end) {
-      return end.is_memory() ||
-             (end.space == Space::lane && program_.lanes[end.first]->view.protocol == Protocol::simple);
+  StraightStep begin(const Instruction& step) const {
+    return {.lanes = static_cast<std::uint32_t>(result_.lanes.size()),
+            .memory = static_cast<std::uint32_t>(result_.memory.size()),
+            .fold = step.fold};
+  }
+
+  // Returns whether the step only copies units that are apart in memory, or switches add or store them, and thread
+  // blocks can process all at once: from or to a message, without flags, or scratch, which overlaps no other buffer.
+  bool moves_units(const Instruction& step) const {
+    const bool switched = by_switches(step.fold);
+    if (!options_.together || !(options_.copies || switched) || launch_.cut.group > 1) return false;
+    const Operand* const from = only_operand_with_data(program_.sources_of(step));
+    const Operand* const to = only_operand_with_data(program_.targets_of(step));
+    if (from == nullptr || to == nullptr) return false;
+    const bool both = from->is_memory() && to->is_memory();
+    if (both && (from->space == Space::scratch) == (to->space == Space::scratch)) return false;
+    if (!both && (switched || step.sources + step.targets > 2)) return false;
+    const auto is_apart = [&](const Operand* end) { return end->is_memory() && !whole(*end); };
+    const auto can_split = [&](const Operand* end) {
+      return end->is_memory() || program_.lanes[end->first]->view.protocol == Protocol::simple;
     };
-    return std::ranges::any_of(ends, is_apart) && std::ranges::all_of(ends, can_split);
+    return (is_apart(from) || is_apart(to)) && can_split(from) && can_split(to);
   }
 
-  // Returns whether some lane has messages with inline flags. Each operand of a step then has a staging buffer.
-  bool stages_messages() const {
-    const std::uint32_t steps = program_.rounds[program_.stages[program_.stage_count]];
-    return std::any_of(program_.steps, program_.steps + steps, [&](const Instruction& step) {
-      const std::span ends(program_.operands + step.first, std::size_t{step.sources} + step.targets);
-      return std::ranges::any_of(ends, [&](const Operand& end) {
-        return end.space == Space::lane && has_inline_flags(program_.lanes[end.first]->view.protocol);
-      });
-    });
-  }
-
-  // Adds such a step. Returns false if it is not straight, or units have different lengths.
-  bool add_units(const Instruction& step, StraightStep& made) {
-    const Operand* ends = program_.operands + step.first;
-    const std::uint32_t units = ends[0].count;
-    if (units > UINT16_MAX || (units > program_.widest && stages_messages())) return false;
-    made.inputs = made.outputs = static_cast<std::uint16_t>(units);
-    made.copies = true;
-    std::optional<std::uint64_t> length;
-    for (const bool source : {true, false}) {
-      const Operand& end = ends[source ? 0 : 1];
-      if (!end.is_memory()) {
-        (source ? made.receives : made.sends) = 1;
-        add_lane(end, 0);
-        result_.lanes.back().units = made.inputs;
-        continue;
-      }
-      (source ? made.reads : made.writes) = made.inputs;
-      for (std::uint32_t k = 0; k < units; ++k) {
-        const Extent unit = run_extent(blocks(end.space), launch_.cut, end.unit(k), 1);
-        if (length.value_or(unit.count) != unit.count) return false;
-        length = unit.count;
-        add_memory(end, static_cast<std::uint16_t>(k), end.unit(k), unit.offset);
-      }
+  // Adds such a step, as one for each run of units of equal length. Returns false if it is not straight, or units of a
+  // message have different lengths.
+  bool add_units(const Instruction& step) {
+    const Operand &from = *only_operand_with_data(program_.sources_of(step)),
+                  &to = *only_operand_with_data(program_.targets_of(step));
+    const bool message = !from.is_memory() || !to.is_memory();
+    if (from.count > max_copies_) return false;
+    for (std::uint32_t first = 0, end = 0; first < from.count; first = end) {
+      const auto length = length_of(from, to, first);
+      while (end < from.count && length_of(from, to, end) == length) ++end;
+      if (!length || (message && end - first < from.count)) return false;
+      StraightStep made = begin(step);
+      made.inputs = made.outputs = static_cast<std::uint16_t>(end - first);
+      made.copies = true;
+      made.count = *length;
+      made.size = part_size(made.count, launch_.cut);
+      if (made.size * (message ? made.inputs : 1) > launch_.slice_elements) return false;
+      if (first == 0) made.receives = add_flags(program_.sources_of(step));
+      add_units(from, first, made, true);
+      if (end == from.count) made.sends = add_flags(program_.targets_of(step));
+      add_units(to, first, made, false);
+      if (!join_messages(made) && !join_copies(made)) result_.steps.push_back(made);
     }
-    made.count = *length;
-    made.size = part_size(made.count, launch_.cut);
-    if (made.size * units > launch_.slice_elements) return false;
-    if (!join_messages(made)) result_.steps.push_back(made);
     return true;
+  }
+
+  // Elements of unit k of both operands; nothing if these differ. A message has units of any length.
+  std::optional<std::uint64_t> length_of(const Operand& from, const Operand& to, std::uint32_t k) const {
+    const auto length = [&](const Operand& end) {
+      return run_extent(blocks(end.space), launch_.cut, end.unit(k), 1).count;
+    };
+    if (!from.is_memory()) return length(to);
+    if (to.is_memory() && length(from) != length(to)) return std::nullopt;
+    return length(from);
+  }
+
+  std::uint16_t add_flags(std::span<const Operand> operands) {
+    const auto flags = std::ranges::count_if(operands, is_flag);
+    for (const Operand& operand : operands)
+      if (is_flag(operand)) add_lane(operand, 0);
+    return static_cast<std::uint16_t>(flags);
+  }
+
+  void add_units(const Operand& end, std::uint32_t first, StraightStep& made, bool source) {
+    if (!end.is_memory()) {
+      (source ? made.receives : made.sends) = 1;
+      add_lane(end, 0);
+      result_.lanes.back().units = made.inputs;
+      return;
+    }
+    (source ? made.reads : made.writes) = made.inputs;
+    for (std::uint16_t k = 0; k < made.inputs; ++k) {
+      const std::uint32_t unit = end.unit(first + k);
+      add_memory(end, k, unit, run_extent(blocks(end.space), launch_.cut, unit, 1).offset);
+    }
   }
 
   void add_memory(const Operand& operand, std::uint16_t index) {
@@ -188,25 +221,6 @@ class Straightener {
     lane.copy = true;
     lane.index = 0;
     step.inputs = step.outputs = 0;
-  }
-
-  // Returns whether each lane that this rank reads or writes has slots for all messages on it that may be in transit.
-  // Lanes between other ranks are assumed to be alike, as they are in all algorithms.
-  bool has_slots() const {
-    const std::uint64_t apart = std::uint64_t{launch_.loop.skew} * (program_.stage_count - 1) + 1;
-    const std::uint64_t chunks = std::min<std::uint64_t>(launch_.loop.chunks, apart);
-    std::map<const LaneState*, std::uint64_t> messages;
-    for (std::uint32_t s = 0; s < program_.rounds[program_.stages[program_.stage_count]]; ++s) {
-      const Instruction& step = program_.steps[s];
-      const std::span ends(program_.operands + step.first, std::size_t{step.sources} + step.targets);
-      for (std::size_t k = 0; k < ends.size(); ++k) {
-        if (ends[k].space == Space::lane) messages[program_.lanes[ends[k].first]] += chunks;
-      }
-    }
-    return std::all_of(messages.begin(), messages.end(), [](const auto& lane) {
-      const LaneView& view = lane.first->view;
-      return view.form == LaneForm::one_way && lane.second <= 1U << view.slot_shift;
-    });
   }
 
   // Returns whether each end has the number after that of the lane before.
@@ -301,29 +315,31 @@ class Straightener {
     });
   }
 
-  // Joins a step that copies one extent to the previous step of its stage, if they await flags only before both copies
-  // and signal only after them.
+  // Joins a step that copies extents to the previous step of its stage, if they await flags only before all copies and
+  // signal only after them.
   bool join_copies(const StraightStep& step) {
     if (!options_.together || !options_.copies || launch_.cut.group > 1) return false;
-    if (result_.steps.size() == result_.stages.back() || step.reads != 1 || step.receives > 0) return false;
+    if (result_.steps.size() == result_.stages.back() || step.reads == 0 || step.receives > 0) return false;
     StraightStep& previous = result_.steps.back();
-    if (previous.sends > 0 || previous.count != step.count || previous.reads == UINT16_MAX) return false;
-    if (previous.reads > program_.widest && stages_messages()) return false;
+    const std::uint32_t copied = std::uint32_t{previous.reads} + step.reads;
+    if (previous.sends > 0 || previous.count != step.count || copied > max_copies_) return false;
     const bool to_scratch = result_.memory.back().operand->space == Space::scratch;
     if (!copies(previous, to_scratch) || !copies(step, to_scratch)) return false;
     if (!std::ranges::all_of(lanes_of(step), &StraightLane::flag)) return false;
-    StraightMemory write = result_.memory.back();
-    // Units of reused scratch have room for the chunks of the ring only, whatever the length of the call.
-    const std::uint64_t elements = write.reused ? launch_.ring_offset(1, 0) : step.count;
-    for (const StraightMemory& other : memory_of(previous).subspan(previous.reads))
-      if (overlap(write, other, elements * launch_.element_bytes)) return false;
-    StraightMemory read = memory_of(step)[0];
-    read.index = previous.inputs++;
-    write.index = previous.outputs++;
-    result_.memory.resize(step.memory);
-    result_.memory.insert(result_.memory.begin() + previous.memory + previous.reads++, read);
-    result_.memory.push_back(write);
-    ++previous.writes;
+    const std::span<StraightMemory> added = memory_of(step), known = memory_of(previous).subspan(previous.reads);
+    for (const StraightMemory& write : added.subspan(step.reads)) {
+      // Units of reused scratch have room for the chunks of the ring only, whatever the length of the call.
+      const std::uint64_t elements = write.reused ? launch_.ring_offset(1, 0) : step.count;
+      for (const StraightMemory& other : known)
+        if (overlap(write, other, elements * launch_.element_bytes)) return false;
+    }
+    for (StraightMemory& memory : added) memory.index = static_cast<std::uint16_t>(memory.index + previous.inputs);
+    // Extents read precede those written.
+    const auto begin = result_.memory.begin() + previous.memory + previous.reads;
+    std::rotate(begin, begin + previous.writes, begin + previous.writes + step.reads);
+    for (const auto count :
+         {&StraightStep::reads, &StraightStep::writes, &StraightStep::inputs, &StraightStep::outputs})
+      previous.*count = static_cast<std::uint16_t>(previous.*count + step.*count);
     previous.sends = step.sends;
     previous.copies = true;
     return true;
@@ -337,6 +353,8 @@ class Straightener {
   const Launch& launch_;
   const StraightOptions options_;
   const bool joins_;  // See StraightOptions::together.
+  // Copies of a step. Each has a staging buffer if some lane has messages with inline flags.
+  const std::uint32_t max_copies_;
   StraightProgram result_;
 };
 
@@ -346,10 +364,8 @@ StraightProgram straighten(const Program& program, const Launch& launch, Straigh
   if (program.stage_count == 0) return {};
   Straightener straightener(program, launch, options);
   for (std::uint32_t stage = 0; stage < program.stage_count; ++stage) {
-    const std::uint32_t end = program.rounds[program.stages[stage + 1]];
-    for (std::uint32_t s = program.rounds[program.stages[stage]]; s < end; ++s) {
-      if (!straightener.add(program.steps[s])) return {};
-    }
+    for (const Instruction& step : program.steps_of(stage))
+      if (!straightener.add(step)) return {};
     if (launch.loop.skew > 0 || stage + 1 == program.stage_count) straightener.end_stage();
   }
   return straightener.take();

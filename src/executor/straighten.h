@@ -26,10 +26,11 @@ struct StraightOptions {
   // For thread blocks:
   // - LL messages are received where they are copied to.
   // - Adjacent steps that only copy from memory to lanes, or only from lanes to memory, become one step, if each lane
-  //   has slots for its messages of as many chunks as are in transit between the first stage and the last. No rank then
-  //   waits forever: a rank in the earliest iteration never waits for a slot, because its readers have ended all
-  //   earlier iterations. A step that follows a receive waits for it anyway.
+  //   has slots for its messages of as many chunks as are in transit between the first stage with messages and the
+  //   last. No rank then waits forever: a rank in the earliest iteration never waits for a slot, because its readers
+  //   have ended all earlier iterations. A step that follows a receive waits for it anyway.
   // - Adjacent steps that only copy to scratch, or only from scratch, become one step.
+  // - Units that are apart in memory are copied at once, or added or stored by switches, if their lengths are equal.
   bool together = false;
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;

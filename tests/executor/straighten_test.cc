@@ -3,63 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-#include <tuple>
-
 #include "algorithms/catalogue.h"
-#include "src/executor/compiled_plan.h"
-#include "src/executor/thread_block/image.h"
 #include "src/plan/fuse.h"
+#include "tests/executor/straightened.h"
 
 namespace tutti::test {
 namespace {
-
-// A plan on one_way lanes of LL messages, unless a test changes them.
-class Straightened {
- public:
-  explicit Straightened(const Plan& plan)
-      : compiled_(plan, [this](const Operand& operand, bool sends) {
-          LaneState& end = ends_[{operand.peer, operand.tag, sends}];
-          end.view.protocol = Protocol::ll;
-          end.view.slot_shift = 2;
-          return &end;
-        }) {
-    launch.peers = peers_.data();
-    launch.element_bytes = 4;
-    launch.slice_elements = 1000;
-    launch.loop.chunks = 1;
-  }
-
-  template <typename Change>
-  Straightened& change_lanes(Change&& change) {
-    for (auto& [name, end] : ends_) change(end.view);
-    return *this;
-  }
-
-  std::vector<StraightStep> steps(std::uint64_t count, bool together = true) { return program(count, together).steps; }
-
-  StraightProgram program(std::uint64_t count, bool together = true) {
-    launch.input.count = launch.output.count = launch.scratch_blocks.count = count;
-    launch.cut = {.units = compiled_.program().units, .parts = launch.loop.chunks, .granule = 1};
-    launch.ring_elements = part_size((count + launch.cut.units - 1) / launch.cut.units, launch.cut);
-    return straighten(compiled_.program(), launch, {.copies = true, .together = together});
-  }
-
-  // Whether LlCall can run the program.
-  Image::Ll ll(std::uint64_t count) {
-    const StraightProgram straight = program(count);
-    launch.straight = straight.view();
-    const std::vector<std::byte> image = make_image(compiled_.program(), launch, straight, 8, false, 0);
-    return reinterpret_cast<const Image*>(image.data())->ll;
-  }
-
-  Launch launch;
-
- private:
-  std::vector<RankBuffers> peers_{8};
-  std::map<std::tuple<Rank, std::uint16_t, bool>, LaneState> ends_;
-  CompiledPlan compiled_;
-};
 
 Plan plan_for(Rank ranks, Collective collective, const char* algorithm) {
   const Problem problem = {.collective = collective, .ranks = ranks, .groups = {}};
@@ -71,15 +20,6 @@ Plan plan_for(Rank ranks, Collective collective, const char* algorithm) {
 
 Plan plan_of_eight(Collective collective, const char* algorithm) { return plan_for(8, collective, algorithm); }
 Plan two_shot() { return plan_of_eight(Collective::all_reduce, "two_shot"); }
-
-Plan plan_of(const Steps& steps, std::uint32_t units) {
-  Plan plan;
-  plan.problem.ranks = 3;
-  plan.shape = {.units = units, .scratch = 0, .rounds = 1, .stages = {0}};
-  plan.steps = steps;
-  plan.rounds = {0, static_cast<std::uint32_t>(steps.size())};
-  return plan;
-}
 
 TEST(Straighten, JoinsMessagesOfAllPeers) {
   Straightened straightened(two_shot());
@@ -139,58 +79,6 @@ TEST(Straighten, JoinsSimpleMessagesOfAllPeers) {
   Straightened grouped(two_shot());
   grouped.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
   EXPECT_EQ(grouped.steps(81).size(), 7U) << "one unit is longer";
-}
-
-// A message of units that are apart in memory has an operand for each of them, in the order of the units.
-TEST(Straighten, CopiesEachUnitOfMessages) {
-  const Problem problem = {.collective = Collective::all_to_all, .ranks = 6, .groups = {{2, 2, 2}}};
-  const Plan plan = emit_plan(*find(problem.collective, "hierarchical"), problem, 2);
-  Straightened straightened(plan);
-  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
-  straightened.launch.loop = {.chunks = 2, .skew = 1};
-  const StraightProgram program = straightened.program(8);
-  const auto units = [&](std::size_t s, bool written) {
-    const StraightStep& step = program.steps[s];
-    std::vector<std::uint64_t> found;
-    for (std::uint32_t k = 0; k < step.inputs; ++k) {
-      const StraightMemory& memory = program.memory[step.memory + k + (written ? step.reads : 0)];
-      EXPECT_EQ(memory.index, k);
-      found.push_back(memory.offset / 32);
-    }
-    return found;
-  };
-  using Units = std::vector<std::uint64_t>;
-  ASSERT_EQ(program.steps.size(), 6U);
-  EXPECT_EQ(units(0, false), (Units{1, 3, 5})) << "sent to the other rank of the host";
-  EXPECT_EQ(units(1, false), (Units{0, 2, 4})) << "kept";
-  EXPECT_EQ(units(1, true), (Units{0, 1, 2}));
-  EXPECT_EQ(units(2, true), (Units{3, 4, 5}));
-  EXPECT_EQ(units(3, false), (Units{2, 5, 0, 3})) << "sent to the next host and the one after it";
-  EXPECT_EQ(units(4, false), (Units{1, 4})) << "for this host";
-  EXPECT_EQ(units(4, true), (Units{2, 3}));
-  EXPECT_EQ(units(5, true), (Units{0, 1, 4, 5}));
-  for (const StraightStep& step : program.steps) EXPECT_TRUE(step.copies && step.count == 8 && step.size == 4);
-  EXPECT_EQ(program.lanes[program.steps[3].lanes].units, 2U);
-  EXPECT_EQ(program.lanes[program.steps[3].lanes + 1].index, 2U);
-  straightened.launch.slice_elements = 11;
-  EXPECT_TRUE(straightened.steps(8).empty()) << "three units of four elements exceed a slot";
-}
-
-// Such copies run at the same time, so they must not overlap. With LL, each operand has a staging buffer.
-TEST(Straighten, CopiesUnitsOnlyToOrFromScratch_AndNotManyBesideLl) {
-  const auto is_straight = [](const Operand& from, const Operand& to, Protocol protocol = Protocol::simple) {
-    Steps steps(0);
-    steps.copy(from, to);
-    steps.send(input(0), 1);
-    Straightened straightened(plan_of(steps, 4));
-    straightened.launch.loop.chunks = 2;
-    return !straightened.change_lanes([&](LaneView& view) { view.protocol = protocol; }).steps(16).empty();
-  };
-  EXPECT_TRUE(is_straight(input(0, 3), scratch(0, 3)));
-  EXPECT_TRUE(is_straight(scratch(0, 3), output(1, 3)));
-  EXPECT_FALSE(is_straight(input(0, 3), output(1, 3))) << "input and output may be the same";
-  EXPECT_FALSE(is_straight(scratch(0, 3), scratch(1, 3)));
-  EXPECT_FALSE(is_straight(input(0, 3), scratch(0, 3), Protocol::ll));
 }
 
 TEST(Straighten, JoinsNoSimpleMessagesThatFold) {

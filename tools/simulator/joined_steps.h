@@ -56,6 +56,7 @@ class JoinedSteps {
     signals_ = std::ranges::any_of(step.targets, is_flag);
     if (!joins) return false;
     --writes_;
+    copied_ = 0;
     program_.steps.back().targets += timed.targets;
     return true;
   }

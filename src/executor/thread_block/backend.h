@@ -216,9 +216,18 @@ class ThreadBlockBackend {
     all.aligned = aligned;
     thread_block_fold(task_, all, threads());
   }
-  TUTTI_HOST_DEVICE void copy(std::uint32_t count, std::uint64_t bytes) {
-    const Part own = part(count);
+  // `kind`: of staged steps. Switches add or store each operand by itself.
+  TUTTI_HOST_DEVICE void copy(std::uint32_t count, std::uint64_t bytes, Fold kind) {
     FoldOperands operands = {.source_count = 1, .target_count = 1, .aligned = next_is_aligned()};
+    if (by_switches(kind)) {
+      TUTTI_ROLLED
+      for (std::uint32_t k = 0; k < count; ++k)
+        thread_block_switch(
+            task_, {memory_.sources[k], memory_.targets[k], bytes, from_all(kind), to_all(kind), is_complete(kind)},
+            threads());
+      return;
+    }
+    const Part own = part(count);
     for (std::uint32_t k = own.first; k < count; k += own.step) {
       operands.sources = memory_.sources + k;
       operands.targets = memory_.targets + k;

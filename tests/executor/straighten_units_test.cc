@@ -1,0 +1,143 @@
+// Which units that are apart in memory a GPU copies, or adds by switches, in one step.
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "algorithms/catalogue.h"
+#include "src/plan/fuse.h"
+#include "tests/executor/straightened.h"
+
+namespace tutti::test {
+namespace {
+
+// A message of units that are apart in memory has an operand for each of them, in the order of the units.
+TEST(StraightenUnits, CopiesEachUnitOfMessages) {
+  const Problem problem = {.collective = Collective::all_to_all, .ranks = 6, .groups = {{2, 2, 2}}};
+  const Plan plan = emit_plan(*find(problem.collective, "hierarchical"), problem, 2);
+  Straightened straightened(plan);
+  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+  straightened.launch.loop = {.chunks = 2, .skew = 1};
+  const StraightProgram program = straightened.program(8);
+  const auto units = [&](std::size_t s, bool written) {
+    const StraightStep& step = program.steps[s];
+    std::vector<std::uint64_t> found;
+    for (std::uint32_t k = 0; k < step.inputs; ++k) {
+      const StraightMemory& memory = program.memory[step.memory + k + (written ? step.reads : 0)];
+      EXPECT_EQ(memory.index, k);
+      found.push_back(memory.offset / 32);
+    }
+    return found;
+  };
+  using Units = std::vector<std::uint64_t>;
+  ASSERT_EQ(program.steps.size(), 6U);
+  EXPECT_EQ(units(0, false), (Units{1, 3, 5})) << "sent to the other rank of the host";
+  EXPECT_EQ(units(1, false), (Units{0, 2, 4})) << "kept";
+  EXPECT_EQ(units(1, true), (Units{0, 1, 2}));
+  EXPECT_EQ(units(2, true), (Units{3, 4, 5}));
+  EXPECT_EQ(units(3, false), (Units{2, 5, 0, 3})) << "sent to the next host and the one after it";
+  EXPECT_EQ(units(4, false), (Units{1, 4})) << "for this host";
+  EXPECT_EQ(units(4, true), (Units{2, 3}));
+  EXPECT_EQ(units(5, true), (Units{0, 1, 4, 5}));
+  for (const StraightStep& step : program.steps) EXPECT_TRUE(step.copies && step.count == 8 && step.size == 4);
+  EXPECT_EQ(program.lanes[program.steps[3].lanes].units, 2U);
+  EXPECT_EQ(program.lanes[program.steps[3].lanes + 1].index, 2U);
+  straightened.launch.slice_elements = 11;
+  EXPECT_TRUE(straightened.steps(8).empty()) << "three units of four elements exceed a slot";
+}
+
+// A straight program on hosts of 8 ranks, whose staging ring has 6 positions.
+StraightProgram staged_over_hosts(Collective collective, const char* algorithm, Rank hosts, std::uint64_t count) {
+  const Problem problem = {.collective = collective, .ranks = hosts * 8, .groups = {std::vector<Rank>(hosts, 8)}};
+  Plan plan = emit_plan(*find(collective, algorithm), problem, 2);
+  fuse(plan);
+  Straightened straightened(plan);
+  straightened.change_lanes([](LaneView& view) {
+    view.protocol = Protocol::simple;
+    view.slot_shift = 3;
+  });
+  straightened.launch.slice_elements = 10000;
+  straightened.launch.loop = {.chunks = 8, .skew = 1, .ring = 6};
+  return straightened.program(count);
+}
+
+// The interpreter would run each unit by itself.
+TEST(StraightenUnits, CollectsBlocksOfHostsInFewSteps) {
+  for (const Rank hosts : {2, 8, 64}) {
+    const StraightProgram program = staged_over_hosts(Collective::all_to_all, "host_staged", hosts, 64);
+    ASSERT_EQ(program.steps.size(), 6U) << hosts;
+    EXPECT_EQ(program.steps[1].inputs, hosts * 8) << "stores";
+    EXPECT_EQ(program.steps[3].sends, hosts - 1);
+    EXPECT_EQ(program.steps[5].receives, hosts - 1);
+  }
+}
+
+// Stages: copy the input to scratch; add by switches; between hosts; store by switches; copy the sum to the output.
+TEST(StraightenUnits, AddsUnitsOfHostsBySwitchesInOneStep) {
+  for (const Rank hosts : {2, 8}) {
+    const StraightProgram program = staged_over_hosts(Collective::all_reduce, "host_staged", hosts, 6400);
+    ASSERT_EQ(program.steps.size(), 7U) << hosts;
+    const auto expect = [&](std::size_t s, Fold fold, std::size_t units, std::size_t receives, std::size_t sends) {
+      const StraightStep& step = program.steps[s];
+      EXPECT_EQ(step.fold, fold) << s;
+      EXPECT_EQ(step.inputs, units) << s;
+      EXPECT_EQ(step.outputs, units) << s;
+      EXPECT_EQ(step.receives, receives) << s;
+      EXPECT_EQ(step.sends, sends) << s;
+    };
+    for (const std::size_t s : {0U, 1U, 5U, 6U}) EXPECT_TRUE(program.steps[s].copies) << s;
+    expect(0, Fold::partial, 8 * hosts, 0, 7);
+    expect(1, Fold::partial_from_all, hosts, 7, 0);
+    expect(2, Fold::partial, hosts - 1, 0, hosts - 1);
+    expect(5, Fold::to_all, hosts, 0, 7);
+    expect(6, Fold::partial, 7 * hosts, 7, 0);
+  }
+  EXPECT_EQ(staged_over_hosts(Collective::all_reduce, "tree_staged", 8, 6400).steps.size(), 6U);
+}
+
+// The first step awaits the flags, and the last signals.
+TEST(StraightenUnits, DividesUnitsOfDifferentLength) {
+  const StraightProgram program = staged_over_hosts(Collective::all_reduce, "host_staged", 2, 6401);
+  ASSERT_GT(program.steps.size(), 7U);
+  std::map<std::uint64_t, std::size_t> units;  // By length.
+  for (std::size_t s = 0; s < program.stages[1]; ++s) {
+    const StraightStep& step = program.steps[s];
+    units[step.count] += step.inputs;
+    EXPECT_EQ(step.sends, s + 1 == program.stages[1] ? 7 : 0) << s;
+  }
+  ASSERT_EQ(units.size(), 2U);
+  EXPECT_EQ(units.begin()->second + units.rbegin()->second, 16U);
+  EXPECT_EQ(program.steps[program.stages[1]].receives, 7);
+}
+
+// Such copies run at the same time, so they must not overlap. With LL, each operand has a staging buffer.
+TEST(StraightenUnits, CopiesUnitsOnlyToOrFromScratch_AndNotManyBesideLl) {
+  const auto is_straight = [](const Operand& from, const Operand& to, Protocol protocol = Protocol::simple) {
+    Steps steps(0);
+    steps.copy(from, to);
+    steps.send(input(0), 1);
+    Straightened straightened(plan_of(steps, 4));
+    straightened.launch.loop.chunks = 2;
+    return !straightened.change_lanes([&](LaneView& view) { view.protocol = protocol; }).steps(16).empty();
+  };
+  EXPECT_TRUE(is_straight(input(0, 3), scratch(0, 3)));
+  EXPECT_TRUE(is_straight(scratch(0, 3), output(1, 3)));
+  EXPECT_FALSE(is_straight(input(0, 3), output(1, 3))) << "input and output may be the same";
+  EXPECT_FALSE(is_straight(scratch(0, 3), scratch(1, 3)));
+  EXPECT_FALSE(is_straight(input(0, 3), scratch(0, 3), Protocol::ll));
+}
+
+// With LL, each operand of a step has a staging buffer, so that steps stay as wide as those of the plan.
+TEST(StraightenUnits, JoinsNoCopiesBesideLl) {
+  const auto count = [](Protocol protocol) {
+    Steps steps(0);
+    for (std::uint32_t k = 0; k < 3; ++k) steps.copy(input(k), scratch(k));
+    steps.send(input(0), 1);
+    Straightened straightened(plan_of(steps, 4));
+    return straightened.change_lanes([&](LaneView& view) { view.protocol = protocol; }).steps(16).size();
+  };
+  EXPECT_EQ(count(Protocol::simple), 2U);
+  EXPECT_EQ(count(Protocol::ll), 4U);
+}
+
+}  // namespace
+}  // namespace tutti::test
