@@ -36,12 +36,12 @@ def compared_on(hosts):
     return compared("dgx-h100", "8..4G", "--hosts", str(hosts))
 
 
-def published(file):
-    """Returns the times of 8 ranks that NCCL chose, by size."""
+def published(file, ranks="8"):
+    """Returns the times of all-reduces that NCCL chose, by size."""
     with open(os.path.join(TABLES, file), encoding="utf-8") as lines:
         rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     return {int(row["bytes"]): float(row["time_us"]) for row in rows
-            if row["ranks"] == "8" and row["collective"] == "all_reduce" and row["algorithm"] in ("", "nvls")}
+            if row["ranks"] == ranks and row["collective"] == "all_reduce" and row["algorithm"] in ("", "nvls")}
 
 
 class Compare(unittest.TestCase):
@@ -133,9 +133,17 @@ class Compare(unittest.TestCase):
                    "--bytes", "8M")
         self.assertAlmostEqual(row["nccl"]["us"], done["sizes"][0]["runs"][0]["time_us"], delta=0.01)
 
+    def test_published_times_of_two_hosts_are_those_of_the_table(self):
+        rows = compared("dgx-h200", "8..16G", "--hosts", "2")
+        times = published("h200-hosts.csv", "16")
+        self.assertEqual({size: row["nccl"]["us"] for size, row in rows.items() if row["nccl"]}, times)
+        self.assertEqual(len(times), 25)
+        self.assertGreaterEqual(min(rows[size]["ratio"] for size in times), 1)
+
     def test_hosts_without_published_figure_have_no_ratio(self):
-        table = run(*COMPARE, "--topology", "dgx-h100", "--hosts", "2", "--bytes", "8..1G")
-        self.assertTrue(all(row["nccl"] is None and "ratio" not in row for row in table["sizes"]))
+        for topology, hosts in (("dgx-h100", "3"), ("dgx-b200", "2"), ("dgx-a100", "2")):
+            table = run(*COMPARE, "--topology", topology, "--hosts", hosts, "--bytes", "1M..2M")
+            self.assertTrue(all(row["nccl"] is None and "ratio" not in row for row in table["sizes"]), topology)
         notes = " ".join(table["notes"])
         for expected in ("no published figure", "choice between hosts is not modeled", "not validated"):
             self.assertIn(expected, notes)

@@ -131,8 +131,8 @@ void compare(const CallModel& model, const Problem& problem, ExplainedSizes& siz
     sizes.notes.emplace_back("NCCL: no published figure for this collective and topology at these sizes.");
   if (!reason.empty()) sizes.notes.push_back("NCCL: no time where there is a dash: " + reason + ".");
   sizes.notes.emplace_back(
-      "NCCL's times are for ordinary buffers, in a graph up to 128 MiB. m: not measured, but simulated as by tutti "
-      "simulate --like nccl --launch graph; docs/design/simulator.md has the errors.");
+      "NCCL's times are for ordinary buffers. m: not measured, but simulated as by tutti simulate --like nccl --launch "
+      "graph; docs/design/simulator.md has the errors.");
 }
 
 double bus_gbytes_per_s(const Problem& problem, const ExplainedSize& row, double us) {

@@ -9,7 +9,8 @@
 namespace tutti::tool {
 
 struct PublishedTime {
-  std::uint32_t sm = 0;  // Compute capability of the GPUs, of one host, all on NVSwitches.
+  std::uint32_t sm = 0;     // Compute capability of the GPUs, of which those of a host are on NVSwitches.
+  std::uint32_t hosts = 1;  // Several: each GPU has a port of 400 Gbit/s.
   Rank ranks = 0;
   double bytes = 0;
   double us = 0;  // All-reduce, chosen by NCCL.
