@@ -45,6 +45,8 @@ constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
 // than many channels: the thread that sends them needs a microsecond for each.
 constexpr std::uint64_t kBlockOnRailsBytes = 32 * kKiB;
 constexpr std::uint64_t kSumOverHostsBytes = 512 * kKiB, kTreeSumBytes = 2048 * kKiB;
+// Channels in the ring between hosts, whose chunks overlap, and bytes per channel of larger sums, which use more.
+constexpr std::uint64_t kFewStagedChannels = 12, kMoreStagedChannelBytes = 32768 * kKiB;
 // The same, if messages have a block for each host or each rank of a host: total over these blocks.
 constexpr std::uint64_t kForwardedBytes = 16 * kKiB;
 constexpr std::uint64_t kRingBytes =
@@ -226,7 +228,7 @@ bool gathers_or_scatters(const Query& query) {
 
 // Channels for a block, whatever their maximum. Between hosts, a chunk in the ring is a short part of each block, so
 // that chunks on other channels are faster than several on one.
-std::uint64_t wanted_channels(const Query& query, const Choice& choice) {
+std::uint64_t channels_for_block(const Query& query, const Choice& choice) {
   if (is_staged_over_hosts(choice.algorithm) && gathers_or_scatters(query)) {
     const std::uint64_t part =
         std::clamp<std::uint64_t>(choice.chunk_bytes / query.problem.ranks, 1, kStagedChannelBytes);
@@ -242,6 +244,13 @@ std::uint64_t wanted_channels(const Query& query, const Choice& choice) {
                               : has_inline_flags(choice.protocol) && !choice.mapped ? kLlChannelBytes
                               : on_rails && moves_blocks                            ? kBlockOnRailsBytes
                                                                                     : kSimpleChannelBytes);
+}
+
+std::uint64_t wanted_channels(const Query& query, const Choice& choice) {
+  const std::uint64_t channels = channels_for_block(query, choice);
+  if (!is_staged_over_hosts(choice.algorithm)) return channels;
+  const bool sums = query.problem.collective == Collective::all_reduce;
+  return std::max(std::min(channels, kFewStagedChannels), sums ? query.block_bytes / kMoreStagedChannelBytes : 0);
 }
 
 }  // namespace

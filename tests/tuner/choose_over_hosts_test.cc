@@ -10,20 +10,6 @@
 namespace tutti::test {
 namespace {
 
-Query query_on_hosts(Collective collective, std::uint64_t block_bytes, Rank hosts) {
-  Query query = query_on(collective, block_bytes);
-  query.network = true;
-  query.problem.groups = {std::vector<Rank>(hosts, 8)};
-  query.problem.ranks = 8 * hosts;
-  query.lane_channels = 3;
-  query.remote_channels = {.rail = 16, .partners = 24};
-  return query;
-}
-
-std::pair<const Algorithm*, RemotePeers> partners(Collective collective, std::string_view algorithm) {
-  return {find(collective, algorithm), RemotePeers::partners};
-}
-
 // Communicators reject the other protocols.
 TEST(Candidates, HaveOnlySimple_BetweenHosts) {
   Query query = query_on_hosts(Collective::all_reduce, 1 << 20, 2);
@@ -177,9 +163,9 @@ TEST(ChooseForGpus, SendsBlocksToAllOfARail_UnlessMedium) {
     EXPECT_EQ(choice(513 << 10, 8), "host_ring");
     EXPECT_EQ(choice(256 << 10, 16), "hierarchical");
     EXPECT_EQ(choice(257 << 10, 16), "host_ring");
-    EXPECT_EQ(choice((2 << 20) - 1, 16), "host_ring");
-    EXPECT_EQ(choice(2 << 20, 16), "hierarchical");
-    EXPECT_EQ(choice(2 << 20, 17), "host_ring");
+    EXPECT_EQ(choice((4 << 20) - 1, 16), "host_ring");
+    EXPECT_EQ(choice(4 << 20, 16), "hierarchical");
+    EXPECT_EQ(choice(4 << 20, 17), "host_ring");
     EXPECT_EQ(choice(16 << 10, 32), "hierarchical");
     EXPECT_EQ(choice(17 << 10, 32), "host_ring");
   }
@@ -324,38 +310,7 @@ TEST(ChooseForGpus, DividesBlocksAmongChannels_BySwitchesOfHosts) {
   EXPECT_EQ(channels(17 << 10, 2), 2U);
   EXPECT_EQ(channels(16 << 10, 8), 2U) << "parts of 8 KiB";
   EXPECT_EQ(channels((16 << 10) + 1, 8), 3U);
-  EXPECT_EQ(channels(128 << 10, 8), 16U);
-}
-
-// In the ring of communicators of several hosts, fewer channels have longer positions. The order of stages suits their
-// number.
-TEST(ChooseForGpus, DividesRingOfHosts) {
-  Query query = query_on_hosts(Collective::all_reduce, 1 << 30, 8);
-  query.ring = {.channels = 12, .positions = 4, .position_bytes = 2 << 20};
-  query.by_switches = true;
-  for (const char* name : {"host_staged", "tree_staged"})
-    query.on_rails.emplace_back(find(Collective::all_reduce, name), RemotePeers::partners);
-  for (const auto& [algorithm, has] :
-       {std::pair{"host_staged", true}, {"tree_staged", true}, {"switch_staged", false}, {"two_shot_staged", false}})
-    EXPECT_EQ(has_ring(query, algorithm), has) << algorithm;
-  for (const auto& [algorithm, positions] : {std::pair{"host_staged", 6U}, {"tree_staged", 4U}}) {
-    for (const std::uint32_t available : {12U, 5U}) {
-      query.algorithm = algorithm;
-      query.remote_channels.partners = available;
-      const Choice choice = choose(query).value();
-      EXPECT_EQ(choice.channels, available);
-      EXPECT_EQ(choice.loop.ring, positions);
-      const std::uint64_t used = choice.chunk_bytes * positions * available;
-      EXPECT_LE(used, query.ring.bytes());
-      EXPECT_GE(used, query.ring.bytes() * 9 / 10);
-      EXPECT_TRUE(choice.staged && choice.by_switches);
-      Loop loop = choice.loop;
-      loop.chunks = 16;
-      for (const Problem& problem :
-           {Problem{.ranks = 6, .groups = {{3, 3}}}, {.ranks = 10, .groups = {{2, 2, 2, 2, 2}}}})
-        EXPECT_EQ(verify(emit_plans(*find(Collective::all_reduce, algorithm), problem), loop).status().message(), "");
-    }
-  }
+  EXPECT_EQ(channels(128 << 10, 8), 12U) << "few channels";
 }
 
 // Plans along rails also have lanes within the hosts, unless they use the ring there.

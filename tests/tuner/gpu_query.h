@@ -20,4 +20,19 @@ inline Query query_on(Collective collective, std::uint64_t block_bytes) {
 
 inline std::string_view chosen(const Query& query) { return choose(query).value().algorithm; }
 
+// The same on hosts of 8 GPUs.
+inline Query query_on_hosts(Collective collective, std::uint64_t block_bytes, Rank hosts) {
+  Query query = query_on(collective, block_bytes);
+  query.network = true;
+  query.problem.groups = {std::vector<Rank>(hosts, 8)};
+  query.problem.ranks = 8 * hosts;
+  query.lane_channels = 3;
+  query.remote_channels = {.rail = 16, .partners = 24};
+  return query;
+}
+
+inline std::pair<const Algorithm*, RemotePeers> partners(Collective collective, std::string_view algorithm) {
+  return {find(collective, algorithm), RemotePeers::partners};
+}
+
 }  // namespace tutti::test

@@ -45,8 +45,9 @@ constexpr std::array kChoices = {
 constexpr StagingRing kLargeRing = {.channels = 48, .positions = 4, .position_bytes = 512 * kKiB};
 constexpr StagingRing kRingOfMany = {.channels = 48, .positions = 4};
 constexpr Rank kManyPeers = 7;
-// Between hosts, half of a shard of 8 ranks is as long as a slot. More channels are not faster, as ports limit them.
-constexpr StagingRing kRingOverHosts = {.channels = 12, .positions = 4, .position_bytes = 2048 * kKiB};
+// Between hosts, half of a shard of 8 ranks is as long as a slot. More channels are not faster, as ports or NVLinks
+// limit them.
+constexpr StagingRing kRingOverHosts = {.channels = 16, .positions = 4, .position_bytes = 2048 * kKiB};
 
 // Peers of a rank, and the memory for their lanes.
 struct LaneRoom {
