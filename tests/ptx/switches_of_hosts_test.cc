@@ -80,7 +80,7 @@ TEST(SwitchesOfHosts, AddThroughTrees) {
                                    {DataType::bfloat16, Reduction::avg, 1005},
                                    {DataType::float64, Reduction::sum, 3007},
                                    {DataType::int32, Reduction::sum, 1001},  // Without switches.
-                                   {.type = DataType::float32, .count = 1'500'001, .channels = 1},
+                                   {.type = DataType::float32, .count = 600'001, .channels = 1},
                                    {.count = 5}};
   for (const std::vector<Rank>& host_of :
        {std::vector<Rank>{0, 0, 1, 1}, {0, 1, 2, 0, 1, 2}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4}}) {
