@@ -2,8 +2,8 @@
 // overlap across chunks, each rank
 //   0  signals that its scratch may be written;
 //   1  stores the blocks for each position of hosts to the scratch of its host's rank at this position, and signals;
-//   2  sends each other host one message of the blocks that all ranks of its host have for the rank at its position,
-//      and copies those for itself to its output;
+//   2  copies the blocks for itself to its output, and sends each other host one message of the blocks that all ranks
+//      of its host have for the rank at its position;
 //   3  receives a message from each other host.
 // Stages 1 and 2 begin with the signals of all ranks of the host. hierarchical sends messages inside hosts instead,
 // with blocks for all hosts, whose length slots limit. Cost of k hosts of g ranks: (g-1) k blocks inside hosts, a copy
@@ -72,16 +72,17 @@ class HostStaged : public EntryOverEqualHosts {
     }
   }
 
-  // A step awaits the flags by itself, since a thread block sends the units of several messages at once if they are all
-  // that their steps read.
+  // The copy to the output comes first and awaits the flags: a thread block sends the units of several messages at
+  // once, if their steps await none.
   static void send(const HostPlace& place, Steps& steps) {
-    if (place.size > 1) steps.add(place.flags, {});
-    for (Rank i = 1; i <= place.hosts; ++i) {
+    std::vector<Operand> sources = place.flags;
+    for (Rank i = 0; i < place.hosts; ++i) {
       const Rank host = (place.host + i) % place.hosts;
-      const Operand source = scratch(host * place.size, place.size);
+      sources.push_back(scratch(host * place.size, place.size));
       const Operand target =
           host == place.host ? output(place.map.first(host), place.size) : lane(place.rank_on(host), place.size);
-      steps.add({&source, 1}, {&target, 1});
+      steps.add(sources, {&target, 1});
+      sources.clear();
     }
   }
 };

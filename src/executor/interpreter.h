@@ -8,8 +8,8 @@
 //   Backend::source(index, pointer), target(...)    the same for lanes; also for memory if plain()
 //   Backend::plain()                                true if the kind of memory is irrelevant
 //   Backend::fold(sources, targets, count, kind)    fold `count` elements of the given operands, by all threads
-//   Backend::copy(count, bytes)                     copy `count` sources to the targets of the same index, all at once;
-//                                                   only thread blocks do so, see StraightOptions::together
+//   Backend::copy(count, bytes, kind)               copy `count` sources to the targets of the same index, all at once,
+//                                                   or by switches, by `kind`; see StraightOptions::together
 //   Backend::stage(index)                           staging buffer for an LL message, at least a slot long
 //   Backend::part(messages)                         the LL messages that this thread transfers, out of so many at once
 //   Backend::receive_ll_message(...), send_ll_message(...)    LL transfers, by the threads of a part

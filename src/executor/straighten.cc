@@ -1,6 +1,7 @@
 #include "src/executor/straighten.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <span>
 
@@ -30,7 +31,7 @@ class Straightener {
   // Adds a step. Returns false if it is not straight.
   bool add(const Instruction& step) {
     if (moves_units(step)) return add_units(step);
-    StraightStep made = begin(step);
+    StraightStep made = empty_step(step);
     for (const Operand& operand : program_.operands_of(step)) {
       if (!operand.is_memory()) continue;
       const auto all = whole(operand);
@@ -71,7 +72,9 @@ class Straightener {
     return run_extent(buffer, launch_.cut, operand.first, operand.count);
   }
 
-  StraightStep begin(const Instruction& step) const {
+  bool copies_unchanged(Fold fold) const { return options_.copies || (options_.divides && fold == Fold::partial); }
+
+  StraightStep empty_step(const Instruction& step) const {
     return {.lanes = static_cast<std::uint32_t>(result_.lanes.size()),
             .memory = static_cast<std::uint32_t>(result_.memory.size()),
             .fold = step.fold};
@@ -81,7 +84,7 @@ class Straightener {
   // blocks can process all at once: from or to a message, without flags, or scratch, which overlaps no other buffer.
   bool moves_units(const Instruction& step) const {
     const bool switched = by_switches(step.fold);
-    if (!options_.together || !(options_.copies || switched) || launch_.cut.group > 1) return false;
+    if (!options_.together || !(copies_unchanged(step.fold) || switched) || launch_.cut.group > 1) return false;
     const Operand* const from = only_operand_with_data(program_.sources_of(step));
     const Operand* const to = only_operand_with_data(program_.targets_of(step));
     if (from == nullptr || to == nullptr) return false;
@@ -95,40 +98,44 @@ class Straightener {
     return (is_apart(from) || is_apart(to)) && can_split(from) && can_split(to);
   }
 
-  // Adds such a step, as one for each run of units of equal length. Returns false if it is not straight, or units of a
-  // message have different lengths.
+  // Adds such a step, as one for each length of units, of which there are two at most. Returns false if it is not
+  // straight, or units of a message have different lengths.
   bool add_units(const Instruction& step) {
     const Operand &from = *only_operand_with_data(program_.sources_of(step)),
                   &to = *only_operand_with_data(program_.targets_of(step));
     const bool message = !from.is_memory() || !to.is_memory();
     if (from.count > max_copies_) return false;
-    for (std::uint32_t first = 0, end = 0; first < from.count; first = end) {
-      const auto length = length_of(from, to, first);
-      while (end < from.count && length_of(from, to, end) == length) ++end;
-      if (!length || (message && end - first < from.count)) return false;
-      StraightStep made = begin(step);
-      made.inputs = made.outputs = static_cast<std::uint16_t>(end - first);
+    std::map<std::uint64_t, std::vector<std::uint32_t>> units;  // By length.
+    for (std::uint32_t k = 0; k < from.count; ++k) {
+      const auto length = length_of(from, to, k);
+      if (!length) return false;
+      units[*length].push_back(k);
+    }
+    if (message && units.size() > 1) return false;
+    for (const auto& [length, found] : units) {
+      StraightStep made = empty_step(step);
+      made.inputs = made.outputs = static_cast<std::uint16_t>(found.size());
       made.copies = true;
-      made.count = *length;
+      made.count = length;
       made.size = part_size(made.count, launch_.cut);
       if (made.size * (message ? made.inputs : 1) > launch_.slice_elements) return false;
-      if (first == 0) made.receives = add_flags(program_.sources_of(step));
-      add_units(from, first, made, true);
-      if (end == from.count) made.sends = add_flags(program_.targets_of(step));
-      add_units(to, first, made, false);
+      if (length == units.begin()->first) made.receives = add_flags(program_.sources_of(step));
+      add_end(from, found, made, true);
+      if (length == units.rbegin()->first) made.sends = add_flags(program_.targets_of(step));
+      add_end(to, found, made, false);
       if (!join_messages(made) && !join_copies(made)) result_.steps.push_back(made);
     }
     return true;
   }
 
+  Extent unit_extent(const Operand& end, std::uint32_t k) const {
+    return run_extent(blocks(end.space), launch_.cut, end.unit(k), 1);
+  }
   // Elements of unit k of both operands; nothing if these differ. A message has units of any length.
   std::optional<std::uint64_t> length_of(const Operand& from, const Operand& to, std::uint32_t k) const {
-    const auto length = [&](const Operand& end) {
-      return run_extent(blocks(end.space), launch_.cut, end.unit(k), 1).count;
-    };
-    if (!from.is_memory()) return length(to);
-    if (to.is_memory() && length(from) != length(to)) return std::nullopt;
-    return length(from);
+    const std::uint64_t length = unit_extent(from.is_memory() ? from : to, k).count;
+    if (from.is_memory() && to.is_memory() && unit_extent(to, k).count != length) return std::nullopt;
+    return length;
   }
 
   std::uint16_t add_flags(std::span<const Operand> operands) {
@@ -138,7 +145,7 @@ class Straightener {
     return static_cast<std::uint16_t>(flags);
   }
 
-  void add_units(const Operand& end, std::uint32_t first, StraightStep& made, bool source) {
+  void add_end(const Operand& end, std::span<const std::uint32_t> units, StraightStep& made, bool source) {
     if (!end.is_memory()) {
       (source ? made.receives : made.sends) = 1;
       add_lane(end, 0);
@@ -146,10 +153,8 @@ class Straightener {
       return;
     }
     (source ? made.reads : made.writes) = made.inputs;
-    for (std::uint16_t k = 0; k < made.inputs; ++k) {
-      const std::uint32_t unit = end.unit(first + k);
-      add_memory(end, k, unit, run_extent(blocks(end.space), launch_.cut, unit, 1).offset);
-    }
+    for (std::uint16_t k = 0; k < made.inputs; ++k)
+      add_memory(end, k, end.unit(units[k]), unit_extent(end, units[k]).offset);
   }
 
   void add_memory(const Operand& operand, std::uint16_t index) {
@@ -254,8 +259,7 @@ class Straightener {
   // Joins a step that only sends copies of memory in Simple, or only receives to memory, to the previous one of its
   // stage. The step then copies several operands.
   bool join_messages(const StraightStep& step) {
-    if (!joins_ || !options_.copies || launch_.cut.group > 1) return false;
-    if (result_.steps.size() == result_.stages.back()) return false;
+    if (!joins_ || launch_.cut.group > 1 || result_.steps.size() == result_.stages.back()) return false;
     StraightStep& previous = result_.steps.back();
     if (!copies_messages(step) || !copies_messages(previous) || !are_independent(previous, step)) return false;
     for (StraightMemory& memory : memory_of(step)) memory.index += previous.inputs;
@@ -275,7 +279,8 @@ class Straightener {
     const bool one_way = single && step.inputs == step.outputs && step.receives + step.sends > 0 &&
                          step.reads + step.writes == step.inputs && (step.receives == 0) == (step.writes == 0) &&
                          (step.receives == 0 || step.sends == 0);
-    return one_way && !by_switches(step.fold) && std::ranges::all_of(lanes_of(step), is_simple);
+    return one_way && copies_unchanged(step.fold) && !by_switches(step.fold) &&
+           std::ranges::all_of(lanes_of(step), is_simple);
   }
 
   // Returns whether two steps, which copy messages, both send or both receive, by different lanes, and do not store to
@@ -287,9 +292,10 @@ class Straightener {
       for (const StraightLane& other : lanes_of(previous))
         if (own.lane == other.lane) return false;
     }
+    const std::uint64_t bytes = step.count * launch_.element_bytes;
     for (const StraightMemory& own : memory_of(step)) {
       for (const StraightMemory& other : memory_of(previous))
-        if (!sends && overlap(own, other, step.count * launch_.element_bytes)) return false;
+        if (!sends && overlap(own, bytes, other, bytes)) return false;
     }
     return true;
   }
@@ -306,8 +312,8 @@ class Straightener {
   // Returns true if the step only copies extents to scratch, or only from scratch, and not by switches. Scratch
   // overlaps no other buffer, so such copies are independent of each other.
   bool copies(const StraightStep& step, bool to_scratch) {
-    if (by_switches(step.fold) || step.reads != step.writes || step.inputs != step.reads ||
-        step.outputs != step.writes || !(step.copies || step.inputs == 1))
+    if (by_switches(step.fold) || !copies_unchanged(step.fold) || step.reads != step.writes ||
+        step.inputs != step.reads || step.outputs != step.writes || !(step.copies || step.inputs == 1))
       return false;
     std::uint32_t k = 0;
     return std::ranges::all_of(memory_of(step), [&](const StraightMemory& memory) {
@@ -315,38 +321,58 @@ class Straightener {
     });
   }
 
-  // Joins a step that copies extents to the previous step of its stage, if they await flags only before all copies and
-  // signal only after them.
+  // Joins a step that copies extents to a previous one of its stage, if only independent copies lie between them. They
+  // await flags only before all copies, and signal only after them.
   bool join_copies(const StraightStep& step) {
-    if (!options_.together || !options_.copies || launch_.cut.group > 1) return false;
-    if (result_.steps.size() == result_.stages.back() || step.reads == 0 || step.receives > 0) return false;
-    StraightStep& previous = result_.steps.back();
-    const std::uint32_t copied = std::uint32_t{previous.reads} + step.reads;
-    if (previous.sends > 0 || previous.count != step.count || copied > max_copies_) return false;
+    if (!options_.together || launch_.cut.group > 1 || step.reads == 0 || step.receives > 0) return false;
     const bool to_scratch = result_.memory.back().operand->space == Space::scratch;
-    if (!copies(previous, to_scratch) || !copies(step, to_scratch)) return false;
-    if (!std::ranges::all_of(lanes_of(step), &StraightLane::flag)) return false;
-    const std::span<StraightMemory> added = memory_of(step), known = memory_of(previous).subspan(previous.reads);
-    for (const StraightMemory& write : added.subspan(step.reads)) {
-      // Units of reused scratch have room for the chunks of the ring only, whatever the length of the call.
-      const std::uint64_t elements = write.reused ? launch_.ring_offset(1, 0) : step.count;
-      for (const StraightMemory& other : known)
-        if (overlap(write, other, elements * launch_.element_bytes)) return false;
+    if (!copies(step, to_scratch) || !std::ranges::all_of(lanes_of(step), &StraightLane::flag)) return false;
+    for (std::size_t s = result_.steps.size(); s > result_.stages.back(); --s) {
+      StraightStep& previous = result_.steps[s - 1];
+      if (previous.sends > 0 || !copies(previous, to_scratch) || overlaps(step, previous)) return false;
+      const bool fits = previous.reads + step.reads <= static_cast<int>(max_copies_);
+      if (previous.count == step.count && fits) return append_copies(step, s - 1);
+      if (step.sends > 0 || previous.receives > 0) return false;
     }
-    for (StraightMemory& memory : added) memory.index = static_cast<std::uint16_t>(memory.index + previous.inputs);
-    // Extents read precede those written.
-    const auto begin = result_.memory.begin() + previous.memory + previous.reads;
-    std::rotate(begin, begin + previous.writes, begin + previous.writes + step.reads);
+    return false;
+  }
+
+  // Returns whether copies of a step write to memory that those of another one do.
+  bool overlaps(const StraightStep& step, const StraightStep& other) {
+    for (const StraightMemory& own : memory_of(step).subspan(step.reads)) {
+      for (const StraightMemory& theirs : memory_of(other).subspan(other.reads))
+        if (overlap(own, bytes_of(own, step), theirs, bytes_of(theirs, other))) return true;
+    }
+    return false;
+  }
+
+  // Units of reused scratch have room for the chunks of the ring only, whatever the length of the call.
+  std::uint64_t bytes_of(const StraightMemory& memory, const StraightStep& step) const {
+    return (memory.reused ? launch_.ring_offset(1, 0) : step.count) * launch_.element_bytes;
+  }
+
+  // Appends the copies of the last step, which is not in the list yet, to those of step `s`.
+  bool append_copies(const StraightStep& step, std::size_t s) {
+    StraightStep& joined = result_.steps[s];
+    for (StraightMemory& memory : memory_of(step))
+      memory.index = static_cast<std::uint16_t>(memory.index + joined.inputs);
+    // Extents read precede those written, and those of other steps follow.
+    const auto reads = result_.memory.begin() + joined.memory + joined.reads;
+    std::rotate(reads, result_.memory.begin() + step.memory, result_.memory.begin() + step.memory + step.reads);
+    const auto writes = reads + step.reads + joined.writes;
+    std::rotate(writes, result_.memory.end() - step.writes, result_.memory.end());
+    for (std::size_t later = s + 1; later < result_.steps.size(); ++later)
+      result_.steps[later].memory += std::uint32_t{step.reads} + step.writes;
     for (const auto count :
          {&StraightStep::reads, &StraightStep::writes, &StraightStep::inputs, &StraightStep::outputs})
-      previous.*count = static_cast<std::uint16_t>(previous.*count + step.*count);
-    previous.sends = step.sends;
-    previous.copies = true;
+      joined.*count = static_cast<std::uint16_t>(joined.*count + step.*count);
+    joined.sends = step.sends;
+    joined.copies = true;
     return true;
   }
 
-  static bool overlap(const StraightMemory& a, const StraightMemory& b, std::uint64_t bytes) {
-    return a.base == b.base && a.offset < b.offset + bytes && b.offset < a.offset + bytes;
+  static bool overlap(const StraightMemory& a, std::uint64_t a_bytes, const StraightMemory& b, std::uint64_t b_bytes) {
+    return a.base == b.base && a.offset < b.offset + b_bytes && b.offset < a.offset + a_bytes;
   }
 
   const Program& program_;

@@ -22,7 +22,8 @@ struct StraightProgram {
 };
 
 struct StraightOptions {
-  bool copies = false;  // Single sources are copied unchanged: nothing is scaled or divided.
+  bool copies = false;   // Single sources are copied unchanged: nothing is scaled or divided.
+  bool divides = false;  // Only complete folds change them, which divide. Thread blocks copy the others.
   // For thread blocks:
   // - LL messages are received where they are copied to.
   // - Adjacent steps that only copy from memory to lanes, or only from lanes to memory, become one step, if each lane
@@ -30,7 +31,8 @@ struct StraightOptions {
   //   last. No rank then waits forever: a rank in the earliest iteration never waits for a slot, because its readers
   //   have ended all earlier iterations. A step that follows a receive waits for it anyway.
   // - Adjacent steps that only copy to scratch, or only from scratch, become one step.
-  // - Units that are apart in memory are copied at once, or added or stored by switches, if their lengths are equal.
+  // - Units that are apart in memory are copied at once, or added or stored by switches, those of each length in a
+  // step.
   bool together = false;
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;

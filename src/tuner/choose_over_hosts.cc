@@ -34,7 +34,7 @@ constexpr std::uint64_t kDirectBytes = 16 * kKiB, kDirectBytesOfSeveral = 32 * k
 // Blocks that a rank sends to all others on its rail, instead of around a ring: total over the hosts. Between several
 // hosts also large blocks, which fill the slots along a rail.
 constexpr std::uint64_t kMaxRailBytes = 4096 * kKiB, kMaxRailBytesOfMany = 512 * kKiB;
-constexpr std::uint64_t kLargeRailBlockBytes = 4096 * kKiB;
+constexpr std::uint64_t kLargeRailBlockBytes = 2048 * kKiB;
 // From or to a root: bytes between hosts up to which all ranks communicate with the root, and size up to which more
 // than 3 hosts use a binary tree, which does not distinguish hosts.
 constexpr std::uint64_t kDirectBytesFromRoot = 3072 * kKiB, kDirectBytesToRoot = 1024 * kKiB;

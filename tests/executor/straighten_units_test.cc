@@ -64,10 +64,10 @@ StraightProgram staged_over_hosts(Collective collective, const char* algorithm, 
 TEST(StraightenUnits, CollectsBlocksOfHostsInFewSteps) {
   for (const Rank hosts : {2, 8, 64}) {
     const StraightProgram program = staged_over_hosts(Collective::all_to_all, "host_staged", hosts, 64);
-    ASSERT_EQ(program.steps.size(), 6U) << hosts;
+    ASSERT_EQ(program.steps.size(), 5U) << hosts;
     EXPECT_EQ(program.steps[1].inputs, hosts * 8) << "stores";
     EXPECT_EQ(program.steps[3].sends, hosts - 1);
-    EXPECT_EQ(program.steps[5].receives, hosts - 1);
+    EXPECT_EQ(program.steps[4].receives, hosts - 1);
   }
 }
 
@@ -94,19 +94,70 @@ TEST(StraightenUnits, AddsUnitsOfHostsBySwitchesInOneStep) {
   EXPECT_EQ(staged_over_hosts(Collective::all_reduce, "tree_staged", 8, 6400).steps.size(), 6U);
 }
 
-// The first step awaits the flags, and the last signals.
-TEST(StraightenUnits, DividesUnitsOfDifferentLength) {
-  const StraightProgram program = staged_over_hosts(Collective::all_reduce, "host_staged", 2, 6401);
-  ASSERT_GT(program.steps.size(), 7U);
-  std::map<std::uint64_t, std::size_t> units;  // By length.
-  for (std::size_t s = 0; s < program.stages[1]; ++s) {
-    const StraightStep& step = program.steps[s];
-    units[step.count] += step.inputs;
-    EXPECT_EQ(step.sends, s + 1 == program.stages[1] ? 7 : 0) << s;
+// The first step awaits the flags, and the last signals. Steps of a stage that copy units of a length are one.
+TEST(StraightenUnits, HaveAStepForEachLength) {
+  for (const Rank hosts : {2, 3}) {
+    const StraightProgram program = staged_over_hosts(Collective::all_reduce, "host_staged", hosts, 6413);
+    ASSERT_EQ(program.stages.size(), 6U);
+    for (const std::size_t stage : {0U, 4U}) {
+      const std::size_t first = program.stages[stage];
+      ASSERT_EQ(program.stages[stage + 1], first + 2) << "two lengths";
+      const StraightStep &one = program.steps[first], &other = program.steps[first + 1];
+      EXPECT_NE(one.count, other.count);
+      EXPECT_EQ(one.inputs + other.inputs, (stage == 0 ? 8U : 7U) * hosts);
+      for (const StraightStep* step : {&one, &other}) {
+        for (std::uint32_t k = 0; k < step->inputs; ++k) {
+          const StraightMemory &read = program.memory[step->memory + k],
+                               &write = program.memory[step->memory + step->reads + k];
+          EXPECT_EQ(read.index, k);
+          EXPECT_EQ(write.index, k);
+          EXPECT_EQ(read.reused, stage == 4);
+          EXPECT_EQ(write.reused, stage == 0);
+        }
+      }
+    }
+    EXPECT_EQ(program.steps[0].sends, 0U);
+    EXPECT_EQ(program.steps[1].sends, 7U);
+    EXPECT_EQ(program.steps[2].receives, 7U);
+    EXPECT_EQ(program.steps[program.stages[4]].receives, 7U);
+    EXPECT_EQ(program.steps[program.stages[4] + 1].receives, 0U);
   }
-  ASSERT_EQ(units.size(), 2U);
-  EXPECT_EQ(units.begin()->second + units.rbegin()->second, 16U);
-  EXPECT_EQ(program.steps[program.stages[1]].receives, 7);
+}
+
+// Copies before a step that awaits flags do not depend on them, those after it may.
+TEST(StraightenUnits, JoinNoCopiesBeforeFlags) {
+  Steps steps(0);
+  steps.copy(input(0), scratch(0));
+  const Operand sources[] = {flag(1), input(3)}, target = scratch(3);
+  steps.add(sources, {&target, 1});
+  steps.copy(input(1), scratch(1));
+  Straightened straightened(plan_of(steps, 4));
+  const auto sizes = [&](std::uint64_t count) {
+    std::vector<std::uint64_t> found;
+    for (const StraightStep& step : straightened.steps(count)) found.push_back(step.inputs);
+    return found;
+  };
+  EXPECT_EQ(sizes(8), (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(sizes(9), (std::vector<std::uint64_t>{1, 1, 1})) << "the last unit is longer";
+}
+
+// Averages divide complete sums only.
+TEST(StraightenUnits, CopiesUnitsOfAverages) {
+  Steps steps(0);
+  steps.copy(input(0, 3), scratch(0, 3));
+  Straightened copied(plan_of(steps, 4));
+  copied.launch.loop.chunks = 2;
+  copied.options = {.divides = true, .together = true};
+  EXPECT_EQ(copied.steps(16).size(), 1U);
+  copied.options.divides = false;
+  EXPECT_TRUE(copied.steps(16).empty()) << "input is scaled";
+  const Operand source = input(0, 3), target = scratch(0, 3);
+  Steps complete(0);
+  complete.add({&source, 1}, {&target, 1}, Fold::complete);
+  Straightened divided(plan_of(complete, 4));
+  divided.launch.loop.chunks = 2;
+  divided.options = {.divides = true, .together = true};
+  EXPECT_TRUE(divided.steps(16).empty());
 }
 
 // Such copies run at the same time, so they must not overlap. With LL, each operand has a staging buffer.

@@ -39,7 +39,8 @@ class Straightened {
     launch.input.count = launch.output.count = launch.scratch_blocks.count = count;
     launch.cut = {.units = compiled_.program().units, .parts = launch.loop.chunks, .granule = 1};
     launch.ring_elements = part_size((count + launch.cut.units - 1) / launch.cut.units, launch.cut);
-    return straighten(compiled_.program(), launch, {.copies = true, .together = together});
+    options.together = together;
+    return straighten(compiled_.program(), launch, options);
   }
 
   // Whether LlCall can run the program.
@@ -51,6 +52,7 @@ class Straightened {
   }
 
   Launch launch;
+  StraightOptions options = {.copies = true};
 
  private:
   std::vector<RankBuffers> peers_;

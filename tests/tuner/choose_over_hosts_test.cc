@@ -163,9 +163,9 @@ TEST(ChooseForGpus, SendsBlocksToAllOfARail_UnlessMedium) {
     EXPECT_EQ(choice(513 << 10, 8), "host_ring");
     EXPECT_EQ(choice(256 << 10, 16), "hierarchical");
     EXPECT_EQ(choice(257 << 10, 16), "host_ring");
-    EXPECT_EQ(choice((4 << 20) - 1, 16), "host_ring");
-    EXPECT_EQ(choice(4 << 20, 16), "hierarchical");
-    EXPECT_EQ(choice(4 << 20, 17), "host_ring");
+    EXPECT_EQ(choice((2 << 20) - 1, 16), "host_ring");
+    EXPECT_EQ(choice(2 << 20, 16), "hierarchical");
+    EXPECT_EQ(choice(2 << 20, 17), "host_ring");
     EXPECT_EQ(choice(16 << 10, 32), "hierarchical");
     EXPECT_EQ(choice(17 << 10, 32), "host_ring");
   }

@@ -108,9 +108,10 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
   task.reduction = reduces(call.collective) ? call.reduction : Reduction::sum;
   task.compression = choice.compression;
   task.ranks = ranks_;
-  const bool copies = call.reduction != Reduction::avg && call.reduction != Reduction::pre_mul_sum;
-  TUTTI_CHECK_OK(put_on_device(plan->programs(), launch,
-                               {choice.mapped, choice.mapped ? Protocol::simple : choice.protocol, copies}, *prepared));
+  const bool divides = call.reduction == Reduction::avg;
+  const bool copies = !divides && call.reduction != Reduction::pre_mul_sum;
+  const Protocol protocol = choice.mapped ? Protocol::simple : choice.protocol;
+  TUTTI_CHECK_OK(put_on_device(plan->programs(), launch, {choice.mapped, protocol, copies, divides}, *prepared));
   if (choice.staged && choice.channels > kMaxLargeBlocks)
     prepared->threads = std::min(prepared->threads, kSmallBlockThreads);
   if (launch.cut.group > 1) prepared->carried = bytes_sent(plan->programs(), launch);
@@ -156,7 +157,8 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   std::vector<std::span<LaneState* const>> ends_of;
   for (const Program* program : programs) {
     launch.straight = {};
-    const StraightProgram straight = straighten(*program, launch, {.copies = execution.copies, .together = true});
+    const StraightProgram straight =
+        straighten(*program, launch, {.copies = execution.copies, .divides = execution.divides, .together = true});
     launch.straight = straight.view();
     images.push_back(make_image(*program, launch, straight, ranks_, execution.accesses_peers, stage_bytes));
     const auto& image = *reinterpret_cast<const Image*>(images.back().data());
