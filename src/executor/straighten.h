@@ -31,8 +31,8 @@ struct StraightOptions {
   //   last. No rank then waits forever: a rank in the earliest iteration never waits for a slot, because its readers
   //   have ended all earlier iterations. A step that follows a receive waits for it anyway.
   // - Adjacent steps that only copy to scratch, or only from scratch, become one step.
-  // - Units that are apart in memory are copied at once, or added or stored by switches, those of each length in a
-  // step.
+  // - Units that are apart in memory are copied at once, or added or stored by switches, those of each length in
+  //   one step.
   bool together = false;
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "algorithms/catalogue.h"
 #include "src/tuner/choose.h"
@@ -20,7 +22,7 @@ inline Query query_on(Collective collective, std::uint64_t block_bytes) {
 
 inline std::string_view chosen(const Query& query) { return choose(query).value().algorithm; }
 
-// The same on hosts of 8 GPUs.
+// A call on hosts of 8 GPUs.
 inline Query query_on_hosts(Collective collective, std::uint64_t block_bytes, Rank hosts) {
   Query query = query_on(collective, block_bytes);
   query.network = true;

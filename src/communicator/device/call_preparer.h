@@ -71,7 +71,7 @@ class DeviceCallPreparer {
     bool accesses_peers = false;           // They access peers' memory.
     Protocol protocol = Protocol::simple;  // Protocol of its lanes.
     bool copies = false;                   // A fold of one source is a copy.
-    bool divides = false;                  // The same, unless it is complete.
+    bool divides = false;                  // A fold of one source is a copy unless it is complete.
   };
   Status put_on_device(const std::vector<const Program*>& programs, const Launch& given, Execution execution,
                        PreparedDeviceCall& prepared);

@@ -216,7 +216,7 @@ class ThreadBlockBackend {
     all.aligned = aligned;
     thread_block_fold(task_, all, threads());
   }
-  // `kind`: of staged steps. Switches add or store each operand by itself.
+  // Switches, by `kind`, add or store one operand after the other.
   TUTTI_HOST_DEVICE void copy(std::uint32_t count, std::uint64_t bytes, Fold kind) {
     FoldOperands operands = {.source_count = 1, .target_count = 1, .aligned = next_is_aligned()};
     if (by_switches(kind)) {
