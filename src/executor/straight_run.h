@@ -169,8 +169,8 @@ struct StraightRun {
       block(step, ready, progress);
       break;
     }
-    progress = backend.agree(progress);
-    if (progress != Progress::done) return progress;
+    const Progress agreed = backend.agree(progress);
+    if (agreed != Progress::done) return agreed;
     for (std::uint32_t k = from.first; k < step.receives; k += from.step)
       if (lanes[k].flag && backend.serves(lanes[k].lane)) take(*lanes[k].lane);
     for (std::uint32_t k = to.first; k < step.sends; k += to.step)

@@ -115,11 +115,11 @@ def attempt(options, mutant):
 
 
 def explanations():
-    """Rows `| kind | place or name | reason |` of the table in the design page."""
+    """Rows `| kind, or kind in kernel | place | reason |` of the table in the design page."""
     rows = []
     for line in open(EXPLANATIONS):
-        cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
-        if len(cells) == 3 and re.match(r"\S+(: |#\d)", cells[1]):
+        cells = [cell.replace("`", "").strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == 3 and re.match(r"\S+: ", cells[1]):
             rows.append(cells)
     return rows
 
@@ -135,10 +135,10 @@ def is_at(position, wanted):
 
 
 def applies(row, mutant):
-    """Whether the row names the mutant, or its positions are adjacent positions of the mutant."""
+    """Whether the row names the kind of the mutant, its kernel or none, and adjacent positions."""
     kind, place, _ = row
-    if "#" in place or kind != mutant.kind:
-        return kind == mutant.kind and place == mutant.name
+    if kind not in (mutant.kind, mutant.kind + " in " + mutant.name.split("#")[0]):
+        return False
     wanted, positions = place.split(" < "), mutant.place.split(" < ")
     starts = range(len(positions) - len(wanted) + 1)
     return any(all(map(is_at, positions[start:], wanted)) for start in starts)
@@ -160,6 +160,7 @@ def parse_options():
     parser.add_argument("--tests", default="*", help="pattern of tests: *; tests: " + names)
     parser.add_argument("--mutants", default="run_plan#*,run_ll#*", help="patterns of mutants: run_plan#*,run_ll#*")
     parser.add_argument("--places", default="*", help="pattern of source positions, innermost first: *")
+    parser.add_argument("--list", action="store_true", help="only list the mutants, and check that each explanation has one")
     parser.add_argument("--every", type=int, default=1, help="only every n-th of the mutants that execute: 1")
     parser.add_argument("--min-found", type=int, default=90, help="percentage to find of the mutants that matter: 90")
     options = parser.parse_args()
@@ -181,6 +182,11 @@ def main():
         if not any(applies(row, mutant) for mutant in listed):
             print("%s has a row for no mutant: %s" % (EXPLANATIONS, " | ".join(row)), file=sys.stderr)
             sys.exit(1)
+    if options.list:
+        print("\n| mutant | kind | place | executed by |\n|---|---|---|---|")
+        for mutant in mutants:
+            print("| %s | %s | %s | %s |" % (mutant.name, mutant.kind, mutant.place, " ".join(test[0] for test in mutant.tests)))
+        return
     print("%d mutants, %d of them run; seeds 1 to %d\n" % (len(mutants), len(executed), options.seeds))
     print("| mutant | kind | place | executed by | found | why not |\n|---|---|---|---|---|---|", flush=True)
     for mutant in mutants if options.every == 1 else []:

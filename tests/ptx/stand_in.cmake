@@ -74,3 +74,5 @@ tutti_add_test(NAME ptx.mutants_of_all_reduce LABELS ptx
                COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mutate.sh --build ${PROJECT_BINARY_DIR} -j 2 --tests two_shot --seeds 1
                        --every 2 --min-found 50)
 tutti_test_properties(ptx.mutants_of_all_reduce PROPERTIES PROCESSORS 2)
+tutti_add_test(NAME ptx.explanations_of_mutants LABELS ptx
+               COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/mutate.sh --build ${PROJECT_BINARY_DIR} --list)
