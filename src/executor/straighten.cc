@@ -5,6 +5,7 @@
 #include <optional>
 #include <span>
 
+#include "src/executor/join_steps.h"
 #include "src/executor/program_messages.h"
 
 namespace tutti {
@@ -25,8 +26,8 @@ class Straightener {
       : program_(program),
         launch_(launch),
         options_(options),
-        joins_(options.together && has_slots(program, launch.loop)),
-        max_copies_(has_ll_messages(program) ? program.widest : UINT16_MAX) {}
+        max_copies_(has_ll_messages(program) ? program.widest : UINT16_MAX),
+        joiner_(result_, launch, options, has_slots(program, launch.loop), max_copies_) {}
 
   // Adds a step. Returns false if it is not straight.
   bool add(const Instruction& step) {
@@ -45,7 +46,7 @@ class Straightener {
     const std::uint64_t bytes = launch_.message_bytes(made.size);
     if (bytes >= options_.stored_back_bytes && bytes < options_.stored_back_end_bytes) store_back(made);
     if (options_.together) receive_in_place(made);
-    if (!join_ll_messages(made) && !join_messages(made) && !join_copies(made)) result_.steps.push_back(made);
+    joiner_.add(made);
     return true;
   }
 
@@ -53,7 +54,7 @@ class Straightener {
 
   StraightProgram take() {
     for (StraightStep& step : result_.steps) {
-      const std::span<const StraightLane> lanes = lanes_of(step);
+      const std::span<const StraightLane> lanes = result_.lanes_of(step);
       step.in_order = in_order(lanes.first(step.receives)) && in_order(lanes.subspan(step.receives));
     }
     return std::move(result_);
@@ -72,8 +73,6 @@ class Straightener {
     return run_extent(buffer, launch_.cut, operand.first, operand.count);
   }
 
-  bool copies_unchanged(Fold fold) const { return options_.copies || (options_.divides && fold == Fold::partial); }
-
   StraightStep empty_step(const Instruction& step) const {
     return {.lanes = static_cast<std::uint32_t>(result_.lanes.size()),
             .memory = static_cast<std::uint32_t>(result_.memory.size()),
@@ -84,7 +83,8 @@ class Straightener {
   // blocks can process all at once: from or to a message, without flags, or scratch, which overlaps no other buffer.
   bool moves_units(const Instruction& step) const {
     const bool switched = by_switches(step.fold);
-    if (!options_.together || !(copies_unchanged(step.fold) || switched) || launch_.cut.group > 1) return false;
+    if (!options_.together || !(options_.copies_unchanged(step.fold) || switched) || launch_.cut.group > 1)
+      return false;
     const Operand* const from = only_operand_with_data(program_.sources_of(step));
     const Operand* const to = only_operand_with_data(program_.targets_of(step));
     if (from == nullptr || to == nullptr) return false;
@@ -123,7 +123,7 @@ class Straightener {
       add_end(from, found, made, true);
       if (length == units.rbegin()->first) made.sends = add_flags(program_.targets_of(step));
       add_end(to, found, made, false);
-      if (!join_messages(made) && !join_copies(made)) result_.steps.push_back(made);
+      joiner_.add(made);
     }
     return true;
   }
@@ -236,152 +236,13 @@ class Straightener {
     return std::ranges::adjacent_find(lanes, gap) == lanes.end();
   }
 
-  std::span<StraightLane> lanes_of(const StraightStep& step) {
-    return std::span(result_.lanes).subspan(step.lanes, std::size_t{step.receives} + step.sends);
-  }
-  std::span<StraightMemory> memory_of(const StraightStep& step) {
-    return std::span(result_.memory).subspan(step.memory, std::size_t{step.reads} + step.writes);
-  }
-
-  // Appends the lanes and extents of a step to the previous step of its stage, which they follow directly, if both only
-  // send copies of memory in LL or LL128, or only receive to memory in LL. Returns false if the steps must run one
-  // after the other.
-  bool join_ll_messages(const StraightStep& step) {
-    if (!joins_ || result_.steps.size() == result_.stages.back() || step.outputs > 0) return false;
-    StraightStep& previous = result_.steps.back();
-    const auto copies = [](const StraightLane& lane) { return lane.copy; };
-    if (previous.outputs > 0 || !are_independent(previous, step)) return false;
-    if (!std::ranges::all_of(lanes_of(step), copies) || !std::ranges::all_of(lanes_of(previous), copies)) return false;
-    append(step, previous);
-    return true;
-  }
-
-  // Joins a step that only sends copies of memory in Simple, or only receives to memory, to the previous one of its
-  // stage. The step then copies several operands.
-  bool join_messages(const StraightStep& step) {
-    if (!joins_ || launch_.cut.group > 1 || result_.steps.size() == result_.stages.back()) return false;
-    StraightStep& previous = result_.steps.back();
-    if (!copies_messages(step) || !copies_messages(previous) || !are_independent(previous, step)) return false;
-    for (StraightMemory& memory : memory_of(step)) memory.index += previous.inputs;
-    append(step, previous);
-    previous.inputs += step.inputs;
-    previous.outputs += step.outputs;
-    previous.copies = true;
-    return true;
-  }
-
-  // Returns whether all operands on one side are Simple messages, without flags, and those on the other side memory.
-  bool copies_messages(const StraightStep& step) {
-    const auto is_simple = [](const StraightLane& lane) {
-      return !lane.flag && lane.back == StraightLane::kNotBack && lane.lane->view.protocol == Protocol::simple;
-    };
-    const bool single = step.copies || step.inputs == 1;  // Not a sum.
-    const bool one_way = single && step.inputs == step.outputs && step.receives + step.sends > 0 &&
-                         step.reads + step.writes == step.inputs && (step.receives == 0) == (step.writes == 0) &&
-                         (step.receives == 0 || step.sends == 0);
-    return one_way && copies_unchanged(step.fold) && !by_switches(step.fold) &&
-           std::ranges::all_of(lanes_of(step), is_simple);
-  }
-
-  // Returns whether two steps, which copy messages, both send or both receive, by different lanes, and do not store to
-  // the same memory.
-  bool are_independent(const StraightStep& previous, const StraightStep& step) {
-    const bool sends = step.receives == 0;
-    if (previous.count != step.count || (previous.receives == 0) != sends) return false;
-    for (const StraightLane& own : lanes_of(step)) {
-      for (const StraightLane& other : lanes_of(previous))
-        if (own.lane == other.lane) return false;
-    }
-    const std::uint64_t bytes = step.count * launch_.element_bytes;
-    for (const StraightMemory& own : memory_of(step)) {
-      for (const StraightMemory& other : memory_of(previous))
-        if (!sends && overlap(own, bytes, other, bytes)) return false;
-    }
-    return true;
-  }
-
-  // Appends the lanes and extents of a step to the previous one, which they follow directly.
-  void append(const StraightStep& step, StraightStep& previous) {
-    for (StraightLane& lane : lanes_of(step))
-      lane.index = static_cast<std::uint16_t>(lane.index + previous.reads + previous.writes);
-    for (const auto count :
-         {&StraightStep::receives, &StraightStep::sends, &StraightStep::reads, &StraightStep::writes})
-      previous.*count = static_cast<std::uint16_t>(previous.*count + step.*count);
-  }
-
-  // Returns true if the step only copies extents to scratch, or only from scratch, and not by switches. Scratch
-  // overlaps no other buffer, so such copies are independent of each other.
-  bool copies(const StraightStep& step, bool to_scratch) {
-    if (by_switches(step.fold) || !copies_unchanged(step.fold) || step.reads != step.writes ||
-        step.inputs != step.reads || step.outputs != step.writes || !(step.copies || step.inputs == 1))
-      return false;
-    std::uint32_t k = 0;
-    return std::ranges::all_of(memory_of(step), [&](const StraightMemory& memory) {
-      return (memory.operand->space == Space::scratch) == (to_scratch == (k++ >= step.reads));
-    });
-  }
-
-  // Joins a step that copies extents to a previous one of its stage, if only independent copies lie between them. They
-  // await flags only before all copies, and signal only after them.
-  bool join_copies(const StraightStep& step) {
-    if (!options_.together || launch_.cut.group > 1 || step.reads == 0 || step.receives > 0) return false;
-    const bool to_scratch = result_.memory.back().operand->space == Space::scratch;
-    if (!copies(step, to_scratch) || !std::ranges::all_of(lanes_of(step), &StraightLane::flag)) return false;
-    for (std::size_t s = result_.steps.size(); s > result_.stages.back(); --s) {
-      StraightStep& previous = result_.steps[s - 1];
-      if (previous.sends > 0 || !copies(previous, to_scratch) || overlaps(step, previous)) return false;
-      const bool fits = previous.reads + step.reads <= static_cast<int>(max_copies_);
-      if (previous.count == step.count && fits) return append_copies(step, s - 1);
-      if (step.sends > 0 || previous.receives > 0) return false;
-    }
-    return false;
-  }
-
-  // Returns whether copies of a step write to memory that those of another one do.
-  bool overlaps(const StraightStep& step, const StraightStep& other) {
-    for (const StraightMemory& own : memory_of(step).subspan(step.reads)) {
-      for (const StraightMemory& theirs : memory_of(other).subspan(other.reads))
-        if (overlap(own, bytes_of(own, step), theirs, bytes_of(theirs, other))) return true;
-    }
-    return false;
-  }
-
-  // Units of reused scratch have room for the chunks of the ring only, whatever the length of the call.
-  std::uint64_t bytes_of(const StraightMemory& memory, const StraightStep& step) const {
-    return (memory.reused ? launch_.ring_offset(1, 0) : step.count) * launch_.element_bytes;
-  }
-
-  // Appends the copies of the last step, which is not in the list yet, to those of step `s`.
-  bool append_copies(const StraightStep& step, std::size_t s) {
-    StraightStep& joined = result_.steps[s];
-    for (StraightMemory& memory : memory_of(step))
-      memory.index = static_cast<std::uint16_t>(memory.index + joined.inputs);
-    // Extents read precede those written, and those of other steps follow.
-    const auto reads = result_.memory.begin() + joined.memory + joined.reads;
-    std::rotate(reads, result_.memory.begin() + step.memory, result_.memory.begin() + step.memory + step.reads);
-    const auto writes = reads + step.reads + joined.writes;
-    std::rotate(writes, result_.memory.end() - step.writes, result_.memory.end());
-    for (std::size_t later = s + 1; later < result_.steps.size(); ++later)
-      result_.steps[later].memory += std::uint32_t{step.reads} + step.writes;
-    for (const auto count :
-         {&StraightStep::reads, &StraightStep::writes, &StraightStep::inputs, &StraightStep::outputs})
-      joined.*count = static_cast<std::uint16_t>(joined.*count + step.*count);
-    joined.sends = step.sends;
-    joined.copies = true;
-    return true;
-  }
-
-  static bool overlap(const StraightMemory& a, std::uint64_t a_bytes, const StraightMemory& b, std::uint64_t b_bytes) {
-    return a.base == b.base && a.offset < b.offset + b_bytes && b.offset < a.offset + a_bytes;
-  }
-
   const Program& program_;
   const Launch& launch_;
   const StraightOptions options_;
-  const bool joins_;  // See StraightOptions::together.
   // Copies of a step. Each has a staging buffer if some lane has messages with inline flags.
   const std::uint32_t max_copies_;
   StraightProgram result_;
+  StepJoiner joiner_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Prepares straight programs.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "src/executor/run.h"
@@ -14,6 +15,13 @@ struct StraightProgram {
   std::vector<StraightLane> lanes;
   std::vector<StraightMemory> memory;
   bool ll = false;
+
+  std::span<StraightLane> lanes_of(const StraightStep& step) {
+    return std::span(lanes).subspan(step.lanes, std::size_t{step.receives} + step.sends);
+  }
+  std::span<StraightMemory> memory_of(const StraightStep& step) {
+    return std::span(memory).subspan(step.memory, std::size_t{step.reads} + step.writes);
+  }
   Straight view() const {
     if (stages.size() == 1) return {};
     const auto count = static_cast<std::uint32_t>(stages.size() - 1);
@@ -36,6 +44,8 @@ struct StraightOptions {
   bool together = false;
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;
+
+  bool copies_unchanged(Fold fold) const { return copies || (divides && fold == Fold::partial); }
 };
 
 // Returns an empty program if it is not straight. The result points into `program`, `launch` and launch.peers, whose
