@@ -33,10 +33,10 @@ bool StepJoiner::join_ll_messages(const StraightStep& step) {
 }
 
 // Joins a step that only sends copies of memory in Simple, or only receives to memory, to the previous one of its
-// stage. The step then copies several operands.
+// stage, or of its round. The step then copies several operands.
 bool StepJoiner::join_messages(const StraightStep& step) {
-  if (!options_.together || !slots_ || launch_.cut.group > 1) return false;
-  if (program_.steps.size() == program_.stages.back()) return false;
+  const std::size_t first = slots_ ? program_.stages.back() : options_.rounds ? round_ : program_.steps.size();
+  if (!options_.together || launch_.cut.group > 1 || program_.steps.size() == first) return false;
   StraightStep& previous = program_.steps.back();
   if (!copies_messages(step) || !copies_messages(previous) || !are_independent(previous, step)) return false;
   for (StraightMemory& memory : program_.memory_of(step)) memory.index += previous.inputs;

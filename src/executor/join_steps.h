@@ -18,6 +18,7 @@ class StepJoiner {
 
   // Appends a step, whose lanes and extents are the last of the program, or joins it to a previous step of its stage.
   void add(const StraightStep& step);
+  void end_round() { round_ = program_.steps.size(); }
 
  private:
   bool join_ll_messages(const StraightStep& step);
@@ -36,6 +37,7 @@ class StepJoiner {
   const StraightOptions options_;
   const bool slots_;
   const std::uint32_t max_copies_;
+  std::size_t round_ = 0;  // First step of the round.
 };
 
 }  // namespace tutti

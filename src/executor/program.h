@@ -38,6 +38,9 @@ struct Program {
   std::span<const Instruction> steps_of(std::uint32_t stage) const {
     return {steps + rounds[stages[stage]], steps + rounds[stages[stage + 1]]};
   }
+  std::span<const Instruction> steps_of_round(std::uint32_t round) const {
+    return {steps + rounds[round], steps + rounds[round + 1]};
+  }
   std::span<const Operand> operands_of(const Instruction& step) const {
     return {operands + step.first, std::size_t{step.sources} + step.targets};
   }

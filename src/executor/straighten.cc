@@ -50,6 +50,7 @@ class Straightener {
     return true;
   }
 
+  void end_round() { joiner_.end_round(); }
   void end_stage() { result_.stages.push_back(static_cast<std::uint32_t>(result_.steps.size())); }
 
   StraightProgram take() {
@@ -251,8 +252,11 @@ StraightProgram straighten(const Program& program, const Launch& launch, Straigh
   if (program.stage_count == 0) return {};
   Straightener straightener(program, launch, options);
   for (std::uint32_t stage = 0; stage < program.stage_count; ++stage) {
-    for (const Instruction& step : program.steps_of(stage))
-      if (!straightener.add(step)) return {};
+    for (std::uint32_t round = program.stages[stage]; round < program.stages[stage + 1]; ++round) {
+      for (const Instruction& step : program.steps_of_round(round))
+        if (!straightener.add(step)) return {};
+      straightener.end_round();
+    }
     if (launch.loop.skew > 0 || stage + 1 == program.stage_count) straightener.end_stage();
   }
   return straightener.take();

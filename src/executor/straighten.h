@@ -37,11 +37,13 @@ struct StraightOptions {
   // - Adjacent steps that only copy from memory to lanes, or only from lanes to memory, become one step, if each lane
   //   has slots for its messages of as many chunks as are in transit between the first stage with messages and the
   //   last. No rank then waits forever: a rank in the earliest iteration never waits for a slot, because its readers
-  //   have ended all earlier iterations. A step that follows a receive waits for it anyway.
+  //   have ended all earlier iterations. A step that follows a receive waits for it anyway. With `rounds`, they also
+  //   become one step within a round, in Simple.
   // - Adjacent steps that only copy to scratch, or only from scratch, become one step.
   // - Units that are apart in memory are copied at once, or added or stored by switches, those of each length in
   //   one step.
   bool together = false;
+  bool rounds = false;  // messages_cross_rounds() of the plans of all ranks.
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.
   std::uint64_t stored_back_bytes = UINT64_MAX, stored_back_end_bytes = UINT64_MAX;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/executor/thread_block/image.h"
+#include "src/plan/message_rounds.h"
 
 namespace tutti::test {
 namespace {
@@ -15,9 +16,10 @@ std::pmr::memory_resource* memory_of(const TestCall& test_call) {
 
 }  // namespace
 
-RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, const TestCall& test_call,
+RankHarness::RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, bool rounds, const TestCall& test_call,
                          TestLanes& lanes_made)
     : plan_(plan),
+      rounds_(rounds),
       test_call_(test_call),
       reach_(memory_of(test_call)),
       scratch_(reach_),
@@ -170,6 +172,7 @@ void RankHarness::lay_out() {
       straighten(program(), launch_,
                  {.copies = copies(test_call_),
                   .together = test_call_.engine != nullptr,
+                  .rounds = rounds_,
                   .stored_back_bytes = test_call_.engine != nullptr ? UINT64_MAX : cache_policy().stored_back_bytes,
                   .stored_back_end_bytes = cache_policy().stored_back_end_bytes});
   launch_.straight = straight_.view();
@@ -243,10 +246,14 @@ RankSet::RankSet(const TestCall& test_call, ShmTransport& transport, const std::
       records_(in_place.size() * test_call.channels * 2, reach_),
       by_rank_(reach_),
       scratch_(reach_) {
+  bool rounds[2];
+  for (int k = 0; k < 2; ++k)
+    rounds[k] = !test_call.plans[k].empty() && messages_cross_rounds(test_call.plans[k], test_call.loop);
   for (Rank rank = 0; rank < in_place.size(); ++rank) {
     const std::vector<Plan>& plans = test_call.plans[in_place[rank] ? 1 : 0];
     const std::vector<LaneUse> uses = lanes_of(plans, rank, test_call.loop);
-    harnesses_.push_back(std::make_unique<RankHarness>(plans[rank], uses, test_call, lanes_made_));
+    harnesses_.push_back(
+        std::make_unique<RankHarness>(plans[rank], uses, rounds[in_place[rank] ? 1 : 0], test_call, lanes_made_));
   }
   for (const auto& harness : harnesses_) scratch_.push_back(harness->scratch());
   const bool meets =

@@ -21,7 +21,9 @@ namespace tutti::test {
 
 class RankHarness {
  public:
-  RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, const TestCall& test_call, TestLanes& lanes_made);
+  // `rounds`: see StraightOptions.
+  RankHarness(const Plan& plan, const std::vector<LaneUse>& uses, bool rounds, const TestCall& test_call,
+              TestLanes& lanes_made);
 
   RankBuffers buffers(std::uint32_t operation) const {
     RankBuffers buffers = test_buffers_[operation].buffers();
@@ -69,6 +71,7 @@ class RankHarness {
   bool fail(const std::string& error, Watch& watch);
 
   const Plan& plan_;
+  const bool rounds_;
   const TestCall& test_call_;
   std::vector<std::unique_ptr<CompiledPlan>> compiled_;  // [channel]
   BackendMemory memory_;

@@ -60,6 +60,23 @@ StraightProgram staged_over_hosts(Collective collective, const char* algorithm, 
   return straightened.program(count);
 }
 
+// A lane inside a host has more messages per chunk than slots, so that only those of a round are awaited at once.
+TEST(StraightenUnits, ReceiveAllMessagesOfRounds) {
+  const Problem problem = {.collective = Collective::all_gather, .ranks = 32, .groups = {{8, 8, 8, 8}}};
+  Plan plan = emit_plan(*find(problem.collective, "hierarchical"), problem, 2);
+  fuse(plan);
+  Straightened straightened(plan);
+  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+  straightened.launch.loop = {.chunks = 8, .skew = 1};
+  EXPECT_EQ(straightened.steps(64).size(), 32U);
+  straightened.options.rounds = true;
+  const std::vector<StraightStep> steps = straightened.steps(64);
+  ASSERT_EQ(steps.size(), 8U);
+  EXPECT_EQ(steps[0].sends, 3U + 7) << "to the other hosts and in this host";
+  for (const std::size_t s : {1U, 3U, 5U}) EXPECT_EQ(steps[s].sends, 7U) << s;
+  for (const std::size_t s : {2U, 4U, 6U, 7U}) EXPECT_EQ(steps[s].receives, 7U) << s;
+}
+
 // The interpreter would run each unit by itself.
 TEST(StraightenUnits, CollectsBlocksOfHostsInFewSteps) {
   for (const Rank hosts : {2, 8, 64}) {

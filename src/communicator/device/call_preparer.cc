@@ -111,7 +111,8 @@ Result<std::unique_ptr<PreparedDeviceCall>> DeviceCallPreparer::prepare_collecti
   const bool divides = call.reduction == Reduction::avg;
   const bool copies = !divides && call.reduction != Reduction::pre_mul_sum;
   const Protocol protocol = choice.mapped ? Protocol::simple : choice.protocol;
-  TUTTI_CHECK_OK(put_on_device(plan->programs(), launch, {choice.mapped, protocol, copies, divides}, *prepared));
+  TUTTI_CHECK_OK(put_on_device(plan->programs(), launch, {choice.mapped, protocol, copies, divides, plan->joins_rounds},
+                               *prepared));
   if (choice.staged && choice.channels > kMaxLargeBlocks)
     prepared->threads = std::min(prepared->threads, kSmallBlockThreads);
   if (launch.cut.group > 1) prepared->carried = bytes_sent(plan->programs(), launch);
@@ -157,8 +158,9 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
   std::vector<std::span<LaneState* const>> ends_of;
   for (const Program* program : programs) {
     launch.straight = {};
-    const StraightProgram straight =
-        straighten(*program, launch, {.copies = execution.copies, .divides = execution.divides, .together = true});
+    const StraightProgram straight = straighten(
+        *program, launch,
+        {.copies = execution.copies, .divides = execution.divides, .together = true, .rounds = execution.joins_rounds});
     launch.straight = straight.view();
     images.push_back(make_image(*program, launch, straight, ranks_, execution.accesses_peers, stage_bytes));
     const auto& image = *reinterpret_cast<const Image*>(images.back().data());

@@ -72,6 +72,7 @@ class DeviceCallPreparer {
     Protocol protocol = Protocol::simple;  // Protocol of its lanes.
     bool copies = false;                   // A fold of one source is a copy.
     bool divides = false;                  // A fold of one source is a copy unless it is complete.
+    bool joins_rounds = false;             // StraightOptions::rounds.
   };
   Status put_on_device(const std::vector<const Program*>& programs, const Launch& given, Execution execution,
                        PreparedDeviceCall& prepared);

@@ -8,6 +8,7 @@
 
 #include "src/executor/thread_block/ll128.h"
 #include "src/executor/thread_block/ll_words.h"
+#include "src/plan/message_rounds.h"
 #include "src/tuner/choose.h"
 
 namespace tutti {
@@ -77,6 +78,8 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
                                      key.compression == CompressionFormat::none ? Messages::exact : Messages::rounded));
       TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
       for (Plan& plan : proved.plans) renumber_tags(plan);
+      connected->joins_rounds =
+          connected->joins_rounds && protocol == Protocol::simple && messages_cross_rounds(proved.plans, loop);
       requested = problem;
     }
     TUTTI_CHECK_OK(add_order(rank_mapping, proved, protocol, *connected));

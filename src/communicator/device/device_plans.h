@@ -25,6 +25,7 @@ struct DevicePlan {
   std::vector<std::unique_ptr<CompiledPlan>> compiled;
   std::uint32_t scratch_units = 0;
   SlotLimits limits;
+  bool joins_rounds = true;  // StraightOptions::rounds of all orders.
   ReportedRuns runs;
   std::vector<const Program*> programs() const;
 };
