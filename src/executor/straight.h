@@ -14,7 +14,7 @@ struct StraightLane {
   bool flag = false;              // A flag, without data.
   bool copy = false;              // An LL message that is copied from or to an extent, without a fold.
   std::uint16_t back = kNotBack;  // Target that stores back into the received slot.
-  std::uint16_t units = 1;        // Units of a message that is copied: operands index, index + 1, ...
+  std::uint16_t units = 1;        // Units of a message: operands index, index + 1, ..., or one of each fold.
   static constexpr std::uint16_t kNotBack = 0xffff;
 };
 static_assert(sizeof(StraightLane) == 24);
@@ -33,10 +33,11 @@ struct StraightStep {
   std::uint32_t memory = 0;  // Index of its first extent; extents read precede those written.
   std::uint16_t receives = 0, sends = 0;
   std::uint16_t reads = 0, writes = 0;
-  std::uint16_t inputs = 0, outputs = 0;  // Operands of the fold.
+  std::uint16_t inputs = 0, outputs = 0;  // Operands of a fold.
   Fold fold = Fold::partial;
   bool copies = false;      // Extent or message k is copied to message or extent k, all k at once.
   bool in_order = false;    // The ends of its receiving lanes follow each other, as do those of its sending ones.
+  std::uint8_t folds = 1;   // Folds, all at once: operand i of fold k has index k * inputs + i, or k * outputs + i.
   std::uint64_t count = 0;  // Elements of all chunks together.
   std::uint64_t size = 0;   // Elements of each chunk but the last ones.
 };

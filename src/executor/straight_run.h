@@ -42,7 +42,7 @@ struct StraightRun {
     if (progress != Progress::done) return progress;
     if (step.outputs > 0) {
       step.copies ? backend.copy(step.inputs, bytes, step.fold)
-                  : backend.fold(step.inputs, step.outputs, count, step.fold);
+                  : backend.fold(step.inputs, step.outputs, count, step.fold, step.folds);
       backend.join();
     }
     release<kLl>(step, from, to, bytes);
@@ -60,7 +60,7 @@ struct StraightRun {
     }
     ready = (cursor.acquired > step.receives ? cursor.acquired : step.receives) + to.first;
     for (; ready < std::uint32_t{step.receives} + step.sends; ready += to.step) {
-      const Progress progress = reserve<kLl>(lanes[ready], to, bytes);
+      const Progress progress = reserve<kLl>(step, lanes[ready], to, bytes);
       if (progress != Progress::done) return block(step, ready, progress);
     }
     return Progress::done;
@@ -92,20 +92,23 @@ struct StraightRun {
     if (!serves<kLl>(at, own)) return Progress::done;
     const Progress progress = backend.await([&] { return receive_simple(*at.lane, launch.signature, data); });
     if (progress != Progress::done || at.flag) return progress;
+    const std::uint32_t apart = step.folds > 1 ? step.inputs : 1;
     TUTTI_ROLLED
-    for (std::uint32_t k = 0; k < at.units; ++k) backend.source(at.index + k, data + k * bytes);
+    for (std::uint32_t k = 0; k < at.units; ++k) backend.source(at.index + k * apart, data + k * bytes);
     if (at.back != StraightLane::kNotBack) backend.target(at.back, data);
     return progress;
   }
 
   template <bool kLl>
-  TUTTI_HOST_DEVICE Progress reserve(const StraightLane& at, const Part& own, std::uint64_t bytes) {
+  TUTTI_HOST_DEVICE Progress reserve(const StraightStep& step, const StraightLane& at, const Part& own,
+                                     std::uint64_t bytes) {
     if (!serves<kLl>(at, own)) return Progress::done;
     const Progress progress = backend.await([&] { return room_for_message(*at.lane); });
     if (progress != Progress::done || at.flag || at.copy) return progress;
     std::byte* to = kLl ? outgoing : slot_of(at.lane->view, at.lane->next);
+    const std::uint32_t apart = step.folds > 1 ? step.outputs : 1;
     TUTTI_ROLLED
-    for (std::uint32_t k = 0; k < at.units; ++k) backend.target(at.index + k, to + k * bytes);
+    for (std::uint32_t k = 0; k < at.units; ++k) backend.target(at.index + k * apart, to + k * bytes);
     return progress;
   }
 

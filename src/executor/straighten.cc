@@ -36,7 +36,7 @@ class Straightener {
     for (const Operand& operand : program_.operands_of(step)) {
       if (!operand.is_memory()) continue;
       const auto all = whole(operand);
-      if (!all) return false;
+      if (!all) return add_folds(step);
       made.count = all->count;
     }
     made.size = part_size(made.count, launch_.cut);
@@ -127,6 +127,77 @@ class Straightener {
       joiner_.add(made);
     }
     return true;
+  }
+
+  // Adds a step whose operands have several units that are apart in memory, as a fold of each unit. Returns false if it
+  // is not straight, or units have different lengths.
+  bool add_folds(const Instruction& step) {
+    if (!options_.together || launch_.cut.group > 1 || by_switches(step.fold) || !can_fold_units(step)) return false;
+    const Operand& shape = *std::ranges::find_if(program_.operands_of(step), &Operand::is_memory);
+    StraightStep made = empty_step(step);
+    made.folds = static_cast<std::uint8_t>(shape.count);
+    made.count = unit_extent(shape, 0).count;
+    made.size = part_size(made.count, launch_.cut);
+    if (made.size * made.folds > launch_.slice_elements) return false;
+    made.inputs = operands_with_data(program_.sources_of(step));
+    made.outputs = operands_with_data(program_.targets_of(step));
+    add_units_of(program_.sources_of(step), made.inputs, made.receives, made.reads);
+    add_units_of(program_.targets_of(step), made.outputs, made.sends, made.writes);
+    joiner_.add(made);
+    return true;
+  }
+
+  // Returns whether all units of a step have one length, its messages are Simple, and no unit is read and another one
+  // written in the same memory. Input and output may be the same.
+  bool can_fold_units(const Instruction& step) const {
+    std::optional<std::uint64_t> length;
+    for (const Operand& operand : program_.operands_of(step)) {
+      if (operand.space == Space::lane && program_.lanes[operand.first]->view.protocol != Protocol::simple)
+        return false;
+      if (!operand.is_memory()) continue;
+      if (operand.count > UINT8_MAX || operand.count * program_.widest > max_copies_) return false;
+      for (std::uint32_t k = 0; k < operand.count; ++k) {
+        if (unit_extent(operand, k).count != length.value_or(unit_extent(operand, k).count)) return false;
+        length = unit_extent(operand, k).count;
+      }
+    }
+    for (const Operand& source : program_.sources_of(step)) {
+      for (const Operand& target : program_.targets_of(step))
+        if (source.is_memory() && target.is_memory() && shifts(source, target)) return false;
+    }
+    return true;
+  }
+
+  // Returns whether a unit that is read is another one that is written.
+  static bool shifts(const Operand& source, const Operand& target) {
+    const bool scratch = source.space == Space::scratch;
+    if (source.peer != target.peer || scratch != (target.space == Space::scratch)) return false;
+    for (std::uint32_t k = 0; k < source.count; ++k) {
+      for (std::uint32_t other = 0; other < target.count; ++other)
+        if (k != other && source.unit(k) == target.unit(other)) return true;
+    }
+    return false;
+  }
+
+  static std::uint16_t operands_with_data(std::span<const Operand> operands) {
+    return static_cast<std::uint16_t>(operands.size() - std::ranges::count_if(operands, is_flag));
+  }
+
+  // Adds the operands of one side of folds, of which each has `apart` operands.
+  void add_units_of(std::span<const Operand> operands, std::uint16_t apart, std::uint16_t& lanes,
+                    std::uint16_t& extents) {
+    std::uint16_t index = 0;
+    for (const Operand& operand : operands) {
+      for (std::uint32_t k = 0; operand.is_memory() && k < operand.count; ++k, ++extents)
+        add_memory(operand, static_cast<std::uint16_t>(k * apart + index), operand.unit(k),
+                   unit_extent(operand, k).offset);
+      if (!operand.is_memory()) {
+        ++lanes;
+        add_lane(operand, index);
+        result_.lanes.back().units = static_cast<std::uint16_t>(operand.count);
+      }
+      if (!is_flag(operand)) ++index;
+    }
   }
 
   Extent unit_extent(const Operand& end, std::uint32_t k) const {
@@ -240,7 +311,8 @@ class Straightener {
   const Program& program_;
   const Launch& launch_;
   const StraightOptions options_;
-  // Copies of a step. Each has a staging buffer if some lane has messages with inline flags.
+  // Maximum operands on a side of a step of units. Each has a staging buffer if some lane has messages with inline
+  // flags.
   const std::uint32_t max_copies_;
   StraightProgram result_;
   StepJoiner joiner_;

@@ -77,6 +77,75 @@ TEST(StraightenUnits, ReceiveAllMessagesOfRounds) {
   for (const std::size_t s : {2U, 4U, 6U, 7U}) EXPECT_EQ(steps[s].receives, 7U) << s;
 }
 
+// A rank adds its shard, cut into a unit for each host, from the messages of its host, and halves it between hosts.
+TEST(StraightenUnits, FoldsEachUnitOfMessages) {
+  const Problem problem = {.collective = Collective::all_reduce, .ranks = 8, .groups = {{4, 4}}};
+  Plan plan = emit_plan(*find(problem.collective, "hierarchical"), problem, 1);
+  fuse(plan);
+  Straightened straightened(plan);
+  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+  straightened.launch.loop.chunks = 2;
+  const StraightProgram program = straightened.program(64);
+  const auto found = std::ranges::find_if(program.steps, [](const StraightStep& step) { return step.folds > 1; });
+  ASSERT_NE(found, program.steps.end());
+  EXPECT_EQ(found->folds, 2);
+  EXPECT_EQ(found->inputs, 4);
+  EXPECT_EQ(found->receives, 3);
+  EXPECT_EQ(found->count, 8U);
+  EXPECT_EQ(found->size, 4U);
+  std::vector<bool> sources(8), targets(std::size_t{2} * found->outputs);
+  for (std::uint32_t k = 0; k < std::uint32_t{found->receives} + found->sends; ++k) {
+    const StraightLane& lane = program.lanes[found->lanes + k];
+    const bool source = k < found->receives;
+    EXPECT_EQ(lane.units, 2);
+    for (std::uint32_t unit = 0; unit < 2; ++unit)
+      (source ? sources : targets)[lane.index + unit * (source ? found->inputs : found->outputs)] = true;
+  }
+  for (std::uint32_t k = 0; k < std::uint32_t{found->reads} + found->writes; ++k) {
+    const StraightMemory& memory = program.memory[found->memory + k];
+    (k < found->reads ? sources : targets)[memory.index] = true;
+    const std::uint32_t fold = memory.index / (k < found->reads ? found->inputs : found->outputs);
+    EXPECT_EQ(memory.offset, (2 + fold) * 32) << "shard 1";
+  }
+  EXPECT_EQ(sources, std::vector<bool>(sources.size(), true));
+  EXPECT_EQ(targets, std::vector<bool>(targets.size(), true));
+  EXPECT_TRUE(straightened.steps(63).empty()) << "units of two lengths in a message";
+  straightened.launch.slice_elements = 7;
+  EXPECT_TRUE(straightened.steps(64).empty()) << "two units of four elements exceed a slot";
+}
+
+// Folds run in any order, so that none reads what another one writes.
+TEST(StraightenUnits, FoldNoUnitsThatOthersWrite) {
+  const auto is_straight = [](const Operand& source, const Operand& target) {
+    Steps steps(0);
+    const Operand sources[] = {lane(1, 2), source};
+    steps.add(sources, {&target, 1});
+    Straightened straightened(plan_of(steps, 4));
+    straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+    straightened.launch.loop.chunks = 2;  // Units are apart.
+    return !straightened.steps(16).empty();
+  };
+  EXPECT_TRUE(is_straight(input(1, 2), output(1, 2)));
+  EXPECT_FALSE(is_straight(input(1, 2), output(0, 2))) << "unit 1, if output is input";
+  EXPECT_TRUE(is_straight(input(0, 2), output(2, 2)));
+  EXPECT_TRUE(is_straight(scratch(1, 2), output(0, 2)));
+  EXPECT_FALSE(is_straight(scratch(1, 2), scratch(2, 2)));
+}
+
+// With LL, each operand of a step has a staging buffer.
+TEST(StraightenUnits, FoldNoUnitsBesideLl) {
+  for (const Protocol protocol : {Protocol::simple, Protocol::ll}) {
+    Steps steps(0);
+    const Operand sources[] = {input(0, 2), scratch(0, 2)}, target = output(0, 2);
+    steps.add(sources, {&target, 1});
+    steps.send(input(0), 1);
+    Straightened straightened(plan_of(steps, 4));
+    straightened.change_lanes([&](LaneView& view) { view.protocol = protocol; });
+    straightened.launch.loop.chunks = 2;
+    EXPECT_EQ(straightened.steps(16).empty(), protocol == Protocol::ll);
+  }
+}
+
 // The interpreter would run each unit by itself.
 TEST(StraightenUnits, CollectsBlocksOfHostsInFewSteps) {
   for (const Rank hosts : {2, 8, 64}) {
@@ -158,23 +227,30 @@ TEST(StraightenUnits, JoinNoCopiesBeforeFlags) {
   EXPECT_EQ(sizes(9), (std::vector<std::uint64_t>{1, 1, 1})) << "the last unit is longer";
 }
 
-// Averages divide complete sums only.
+// Averages divide complete sums only. Steps that change elements are folds.
 TEST(StraightenUnits, CopiesUnitsOfAverages) {
   Steps steps(0);
   steps.copy(input(0, 3), scratch(0, 3));
   Straightened copied(plan_of(steps, 4));
   copied.launch.loop.chunks = 2;
   copied.options = {.divides = true, .together = true};
-  EXPECT_EQ(copied.steps(16).size(), 1U);
-  copied.options.divides = false;
-  EXPECT_TRUE(copied.steps(16).empty()) << "input is scaled";
+  const auto expect = [](Straightened& straightened, bool copies) {
+    const std::vector<StraightStep> made = straightened.steps(16);
+    ASSERT_EQ(made.size(), 1U);
+    EXPECT_EQ(made[0].copies, copies);
+    EXPECT_EQ(made[0].folds, copies ? 1 : 3);
+    EXPECT_EQ(made[0].inputs, copies ? 3 : 1);
+  };
+  expect(copied, true);
+  copied.options.divides = false;  // The input is scaled.
+  expect(copied, false);
   const Operand source = input(0, 3), target = scratch(0, 3);
   Steps complete(0);
   complete.add({&source, 1}, {&target, 1}, Fold::complete);
   Straightened divided(plan_of(complete, 4));
   divided.launch.loop.chunks = 2;
   divided.options = {.divides = true, .together = true};
-  EXPECT_TRUE(divided.steps(16).empty());
+  expect(divided, false);
 }
 
 // Such copies run at the same time, so they must not overlap. With LL, each operand has a staging buffer.

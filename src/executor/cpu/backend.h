@@ -161,7 +161,8 @@ class CpuBackend {
       arguments_.streamed_targets |= std::uint64_t{1} << index;
   }
 
-  void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
+  // Only steps of thread blocks have several folds.
+  void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind, std::uint32_t = 1) {
     arguments_.source_count = sources;
     arguments_.target_count = targets;
     arguments_.count = count;

@@ -208,13 +208,21 @@ class ThreadBlockBackend {
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { add(memory_.targets, index, pointer); }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
 
-  TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
+  // `folds` folds, whose operands follow each other.
+  TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind,
+                              std::uint32_t folds = 1) {
     const bool aligned = next_is_aligned();
     if (by_switches(kind) && memory_.peers != nullptr)
       return fold_of_buffers(thread_block_, memory_, task_, count, kind);
     FoldOperands all = operands(sources, targets, count, kind);
     all.aligned = aligned;
-    thread_block_fold(task_, all, threads());
+    TUTTI_ROLLED
+    for (std::uint32_t k = 0; k < folds; ++k) {
+      thread_block_fold(task_, all, threads());
+      all.sources += sources;
+      all.scaled += sources;
+      all.targets += targets;
+    }
   }
   // Switches, by `kind`, add or store one operand after the other.
   TUTTI_HOST_DEVICE void copy(std::uint32_t count, std::uint64_t bytes, Fold kind) {

@@ -52,7 +52,9 @@ class CompressedBackend : public ThreadBlockBackend<ThreadBlock> {
     targets_[index] = kind_of(operand);
   }
 
-  TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind) {
+  // Compressed steps have one fold.
+  TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind,
+                              std::uint32_t = 1) {
     const FoldOperands operands = this->operands(sources, targets, count, kind);
     const CompressedMarks marks = {sources_, targets_};
     if (rounding_->is_requested())

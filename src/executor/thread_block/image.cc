@@ -114,7 +114,7 @@ bool is_ll(const StraightStep& step, std::span<const StraightLane> lanes, std::s
   const auto memory_fits = [](const StraightMemory& extent) { return extent.operand->reserved == 0 && !extent.reused; };
   const bool fits =
       step.outputs > 0 ? step.inputs <= kMaxLlInputs && step.reads <= 1 : step.receives == 0 || step.sends == 0;
-  return fits && !step.copies && !by_switches(step.fold) && std::ranges::all_of(lanes, lane_fits) &&
+  return fits && !step.copies && step.folds == 1 && !by_switches(step.fold) && std::ranges::all_of(lanes, lane_fits) &&
          std::ranges::all_of(memory, memory_fits);
 }
 
@@ -180,7 +180,8 @@ std::vector<std::byte> make_image(const Program& program, const Launch& launch, 
                                   [&](const Operand& operand) { return operand.is_memory() && operand.peer == ranks; });
   if (image.by_switches != 0) image.widest = std::max(image.widest, ranks);  // See fold_of_buffers().
   for (const StraightStep& step : straight.steps)
-    image.widest = std::max({image.widest, std::uint32_t{step.inputs}, std::uint32_t{step.outputs}});
+    image.widest =
+        std::max({image.widest, std::uint32_t{step.inputs} * step.folds, std::uint32_t{step.outputs} * step.folds});
   image.peer_input_bytes = bytes_of_peers(operands, Space::input, program.units, launch);
   image.peer_output_bytes = bytes_of_peers(operands, Space::output, program.units, launch);
   const Straight view = straight.view();
@@ -224,7 +225,7 @@ std::uint32_t busy_threads(const Launch& launch, const StraightProgram& straight
     const std::uint64_t packs = (bytes + kPackBytes - 1) / kPackBytes;
     const std::uint64_t messages = std::bit_ceil(std::max<std::uint64_t>(step.receives, step.sends));
     const std::uint64_t words = straight.ll ? std::bit_ceil(ll_words_for(bytes)) : 1;
-    busy = std::max({busy, step.copies ? packs * step.inputs : packs, messages * words});
+    busy = std::max({busy, packs * (step.copies ? step.inputs : step.folds), messages * words});
   }
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(busy, ~0U));
 }
