@@ -27,6 +27,17 @@ inline std::vector<Entry> all_entries() {
   return entries;
 }
 
+// Returns the entries of algorithms that need hosts of several ranks.
+inline std::vector<Entry> entries_over_hosts() {
+  std::vector<Entry> entries = all_entries();
+  std::erase_if(entries, [](const Entry& entry) {
+    const Collective collective = entry.collective;
+    return entry.algorithm->supports({.collective = collective, .ranks = 6, .groups = {}}) ||
+           !entry.algorithm->supports({.collective = collective, .ranks = 6, .groups = {{3, 3}}});
+  });
+  return entries;
+}
+
 // Returns the entries of algorithms that need no groups.
 inline std::vector<Entry> flat_entries() {
   std::vector<Entry> entries;

@@ -31,8 +31,9 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
   // Emits the plans out of place and in place. Returns false if the algorithm does not support the problem.
   bool emit(Rank ranks, Rank root) {
     for (const bool in_place : {false, true}) {
-      const Problem problem{
+      Problem problem{
           .collective = GetParam().collective, .ranks = ranks, .root = root, .in_place = in_place, .groups = {}};
+      if (per_host_ > 0) problem.groups.emplace_back(ranks / per_host_, per_host_);
       test_call_.plans[in_place ? 1 : 0].clear();
       if (!GetParam().algorithm->supports(problem)) continue;
       test_call_.plans[in_place ? 1 : 0] =
@@ -59,6 +60,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
         {"chunks, latest stage first", latest, units * (3 * room + 1)}};
     if (longest > 0)
       shapes.push_back({"slices", {.longest = 3}, std::max(units * 3 * slot / longest, units) - units / 2});
+    if (per_host_ > 0) shapes.push_back({"units of one length", earliest, units * (kChunks * room - 3)});
     return shapes;
   }
 
@@ -101,6 +103,7 @@ class CatalogueCalls : public testing::TestWithParam<cases::Entry> {
         << test_call_.channels << " channels, " << test_call_.count << " elements, seed " << kSeed;
   }
 
+  Rank per_host_ = 0;  // Ranks per host; 0: there is one host.
   std::mt19937_64 random_{kSeed};
   ThreadedRanks ranks_{kSeed};
   TestCall test_call_;

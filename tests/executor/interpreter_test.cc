@@ -53,6 +53,20 @@ TEST_P(ThreadBlockInterpreter, ComputesExactResults_OneRankAtATime) {
 
 INSTANTIATE_TEST_SUITE_P(Catalogue, ThreadBlockInterpreter, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
+class ThreadBlocksOverHosts : public CatalogueCalls {};
+
+TEST_P(ThreadBlocksOverHosts, ComputeExactResults) {
+  per_host_ = 3;
+  const Rank ranks = 6;  // A chunk of the staging ring fits a slot.
+  ASSERT_TRUE(emit(ranks, has_root(GetParam().collective) ? static_cast<Rank>(random_() % ranks) : 0));
+  HostEngine engine(2);
+  test_call_.engine = &engine;
+  for (const TestCallShape& shape : shapes()) ASSERT_NO_FATAL_FAILURE(run(shape));
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, ThreadBlocksOverHosts, testing::ValuesIn(cases::entries_over_hosts()),
+                         cases::title_of);
+
 // Calls whose lanes have a slot for each LL message of several chunks, so that steps are joined.
 class ChunksInSlots : public CatalogueCalls {
  protected:

@@ -73,7 +73,8 @@ class Sweep : public CatalogueCalls {
     const std::uint64_t slot = slot_elements(cpu_);
     const std::uint64_t room = std::max<std::uint64_t>(slot / longest / cpu_.granule, 1) * cpu_.granule;
     const std::uint64_t limit = test_call_.loop.chunks == 1 ? slot / longest * units : units * (2 * room + 1);
-    return 1 + random_() % std::min(limit, kMax);
+    const std::uint64_t count = 1 + random_() % std::min(limit, kMax);
+    return per_host_ > 0 && random_() % 2 == 0 ? (count + units - 1) / units * units : count;  // Units of one length.
   }
 
   // Returns tasks with all types of this size and all reductions. Collectives that only move data have one task.

@@ -26,6 +26,17 @@ TEST_P(BlockSweep, MatchesCpuBits_WithSeveralThreads) {
   ASSERT_NO_FATAL_FAILURE(sweep(2, engine, 64));
 }
 
+class BlockSweepOverHosts : public Sweep {};
+
+TEST_P(BlockSweepOverHosts, MatchesCpuBits) {
+  OneThreadEngine engine;
+  per_host_ = 3;
+  ASSERT_NO_FATAL_FAILURE(sweep(6, engine, kShare));
+}
+
+INSTANTIATE_TEST_SUITE_P(Catalogue, BlockSweepOverHosts, testing::ValuesIn(cases::entries_over_hosts()),
+                         cases::title_of);
+
 INSTANTIATE_TEST_SUITE_P(Catalogue, BlockSweep, testing::ValuesIn(cases::flat_entries()), cases::title_of);
 
 }  // namespace

@@ -208,7 +208,7 @@ class ThreadBlockBackend {
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer) { add(memory_.targets, index, pointer); }
   TUTTI_HOST_DEVICE void target(std::uint32_t index, std::byte* pointer, const Operand&) { target(index, pointer); }
 
-  // `folds` folds, whose operands follow each other.
+  // `folds` folds, whose operands follow each other. All scale the same ones.
   TUTTI_HOST_DEVICE void fold(std::uint32_t sources, std::uint32_t targets, std::uint64_t count, Fold kind,
                               std::uint32_t folds = 1) {
     const bool aligned = next_is_aligned();
@@ -220,7 +220,6 @@ class ThreadBlockBackend {
     for (std::uint32_t k = 0; k < folds; ++k) {
       thread_block_fold(task_, all, threads());
       all.sources += sources;
-      all.scaled += sources;
       all.targets += targets;
     }
   }
