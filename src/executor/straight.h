@@ -37,7 +37,7 @@ struct StraightStep {
   Fold fold = Fold::partial;
   bool copies = false;      // Extent or message k is copied to message or extent k, all k at once.
   bool in_order = false;    // The ends of its receiving lanes follow each other, as do those of its sending ones.
-  std::uint8_t folds = 1;   // Folds, all at once: operand i of fold k has index k * inputs + i, or k * outputs + i.
+  std::uint8_t folds = 1;   // Independent folds: operand i of fold k has index k * inputs + i, or k * outputs + i.
   std::uint64_t count = 0;  // Elements of all chunks together.
   std::uint64_t size = 0;   // Elements of each chunk but the last ones.
 };

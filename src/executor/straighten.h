@@ -41,7 +41,7 @@ struct StraightOptions {
   //   become one step within a round, in Simple.
   // - Adjacent steps that only copy to scratch, or only from scratch, become one step.
   // - Units that are apart in memory are copied at once, or added or stored by switches, those of each length in
-  //   one step. If all have one length, other steps fold them at once, too.
+  //   one step. If all have one length, other steps fold them one after the other, without waiting in between.
   bool together = false;
   bool rounds = false;  // messages_cross_rounds() of the plans of all ranks.
   // Messages of [stored_back_bytes, stored_back_end_bytes) bytes are stored back into their slots.

@@ -77,6 +77,23 @@ TEST(StraightenUnits, ReceiveAllMessagesOfRounds) {
   for (const std::size_t s : {2U, 4U, 6U, 7U}) EXPECT_EQ(steps[s].receives, 7U) << s;
 }
 
+TEST(StraightenUnits, SendMessagesOfOneRoundAtOnce) {
+  Steps steps(0);
+  for (const std::uint16_t tag : {0, 1, 2, 3, 4, 4}) steps.send(input(tag % 4), 1, tag);
+  Plan plan = plan_of(steps, 4);
+  plan.shape.rounds = 2;
+  plan.rounds = {0, 3, 6};
+  Straightened straightened(plan);
+  straightened.change_lanes([](LaneView& view) {
+    view.protocol = Protocol::simple;
+    view.slot_shift = 0;
+  });
+  straightened.options.rounds = true;
+  std::vector<std::uint16_t> sends;
+  for (const StraightStep& step : straightened.steps(16)) sends.push_back(step.sends);
+  EXPECT_EQ(sends, (std::vector<std::uint16_t>{3, 2, 1}));
+}
+
 // A rank adds its shard, cut into a unit for each host, from the messages of its host, and halves it between hosts.
 TEST(StraightenUnits, FoldsEachUnitOfMessages) {
   const Problem problem = {.collective = Collective::all_reduce, .ranks = 8, .groups = {{4, 4}}};
@@ -109,9 +126,20 @@ TEST(StraightenUnits, FoldsEachUnitOfMessages) {
   }
   EXPECT_EQ(sources, std::vector<bool>(sources.size(), true));
   EXPECT_EQ(targets, std::vector<bool>(targets.size(), true));
-  EXPECT_TRUE(straightened.steps(63).empty()) << "units of two lengths in a message";
-  straightened.launch.slice_elements = 7;
-  EXPECT_TRUE(straightened.steps(64).empty()) << "two units of four elements exceed a slot";
+}
+
+TEST(StraightenUnits, FoldUnitsOfOneLengthThatFitASlot) {
+  Steps steps(0);
+  const Operand sources[] = {lane(1, 2), input(2, 2)}, target = output(2, 2);
+  steps.add(sources, {&target, 1});
+  Straightened straightened(plan_of(steps, 4));
+  straightened.change_lanes([](LaneView& view) { view.protocol = Protocol::simple; });
+  straightened.launch.loop.chunks = 2;  // Units are apart.
+  straightened.launch.slice_elements = 4;
+  EXPECT_EQ(straightened.steps(16).size(), 1U);
+  EXPECT_TRUE(straightened.steps(14).empty()) << "units of three and four elements";
+  straightened.launch.slice_elements = 3;
+  EXPECT_TRUE(straightened.steps(16).empty()) << "two units of two elements";
 }
 
 // Folds run in any order, so that none reads what another one writes.

@@ -57,6 +57,13 @@ TEST(MessageRounds, AreCrossed_IfSlotsAreWrittenInLaterRounds) {
   EXPECT_FALSE(crosses(first, false, 0, 2));
   EXPECT_TRUE(crosses(later, false, 0, 2));
   EXPECT_FALSE(crosses(later, false, 0, 1));
+  // In the order of the loop, the second message of a chunk is sent after the first ones of two later chunks.
+  const auto with_slots = [](std::uint32_t slots) {
+    return messages_cross_rounds(plans_of({{0, 1}, {2, 3}}, 4, true),
+                                 {.chunks = 8, .skew = 1, .order = StageOrder::earliest_first, .slots = slots});
+  };
+  EXPECT_TRUE(with_slots(3));
+  EXPECT_FALSE(with_slots(2));
   // Received two iterations later, after the rank has sent that iteration's message.
   EXPECT_TRUE(crosses({{0, 2}}, true, 1, 3));
   EXPECT_FALSE(crosses({{0, 2}}, true, 1, 2));

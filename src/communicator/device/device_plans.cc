@@ -22,6 +22,12 @@ Rank position_in(const RankMapping& rank_mapping, Rank rank) {
   return rank_mapping.order.empty() ? rank : static_cast<Rank>(found - rank_mapping.order.begin());
 }
 
+// Returns false if has_slots() holds for any number of chunks.
+bool may_lack_slots(const std::vector<LaneUse>& uses, const Shape& shape) {
+  return std::ranges::any_of(uses,
+                             [&](const LaneUse& use) { return use.messages * shape.stages.size() > kSlotsAhead; });
+}
+
 }  // namespace
 
 std::uint32_t slot_data(const SlotSizes& slots, Protocol protocol) {
@@ -78,11 +84,9 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
                                      key.compression == CompressionFormat::none ? Messages::exact : Messages::rounded));
       TUTTI_CHECK_OK(check_tags(algorithm, proved.plans));
       for (Plan& plan : proved.plans) renumber_tags(plan);
-      connected->joins_rounds =
-          connected->joins_rounds && protocol == Protocol::simple && messages_cross_rounds(proved.plans, loop);
       requested = problem;
     }
-    TUTTI_CHECK_OK(add_order(rank_mapping, proved, protocol, *connected));
+    TUTTI_CHECK_OK(add_order(rank_mapping, proved, loop, protocol, *connected));
     if (choice.loop.ring > 0)
       fit_slots(proved.plans, slot_data(chooser_.slots_of(algorithm, key.problem), protocol), connected->limits);
   }
@@ -90,8 +94,8 @@ Result<const DevicePlan*> DevicePlans::connect(const PlanKey& key, const Choice&
   return plans_.back().get();
 }
 
-Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
-                              DevicePlan& connected) {
+Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, const Loop& proof,
+                              Protocol protocol, DevicePlan& connected) {
   const std::string_view algorithm = connected.key.algorithm->name();
   const bool moves =
       uses_rank_order(algorithm) || DevicePlanChooser::reorders(algorithm, rank_mapping, connected.key.problem);
@@ -100,6 +104,9 @@ Status DevicePlans::add_order(const RankMapping& rank_mapping, const ProvedPlans
   Loop loop = loop_of(proved.overlaps, kSlotsAhead);
   if (has_inline_flags(protocol)) loop.slots = 1;
   std::vector<LaneUse> uses = lanes_of(proved.plans, self, loop);
+  const bool crosses = protocol == Protocol::simple && may_lack_slots(uses, proved.plans[self].shape) &&
+                       messages_cross_rounds(proved.plans, proof);
+  connected.joins_rounds = crosses && (connected.compiled.empty() || connected.joins_rounds);
   for (LaneUse& use : uses)
     if (!order.order.empty()) use.peer = order.order[use.peer];
   Plan logical_plan = proved.plans[self];

@@ -25,7 +25,7 @@ struct DevicePlan {
   std::vector<std::unique_ptr<CompiledPlan>> compiled;
   std::uint32_t scratch_units = 0;
   SlotLimits limits;
-  bool joins_rounds = true;  // StraightOptions::rounds of all orders.
+  bool joins_rounds = false;  // StraightOptions::rounds of all orders, where lanes may lack slots otherwise.
   ReportedRuns runs;
   std::vector<const Program*> programs() const;
 };
@@ -42,7 +42,8 @@ class DevicePlans {
 
  private:
   Status check_tags(const Algorithm& algorithm, const std::vector<Plan>& plans) const;
-  Status add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, Protocol protocol,
+  // `proof`: loop for which the plans are proved.
+  Status add_order(const RankMapping& rank_mapping, const ProvedPlans& proved, const Loop& proof, Protocol protocol,
                    DevicePlan& connected);
   Status compile(const Plan& plan, const std::vector<LaneUse>& uses, Protocol protocol, DevicePlan& connected);
 

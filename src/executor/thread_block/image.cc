@@ -225,7 +225,7 @@ std::uint32_t busy_threads(const Launch& launch, const StraightProgram& straight
     const std::uint64_t packs = (bytes + kPackBytes - 1) / kPackBytes;
     const std::uint64_t messages = std::bit_ceil(std::max<std::uint64_t>(step.receives, step.sends));
     const std::uint64_t words = straight.ll ? std::bit_ceil(ll_words_for(bytes)) : 1;
-    busy = std::max({busy, packs * (step.copies ? step.inputs : step.folds), messages * words});
+    busy = std::max({busy, packs * (step.copies ? step.inputs : 1), messages * words});
   }
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(busy, ~0U));
 }
