@@ -336,6 +336,21 @@ TEST(DeviceNetworkOnEmulators, WorksBesideHostMemoryLanes) {
 }
 
 // The device does not order writes of NICs. A transport that writes into device memory must read back its writes.
+// Calls of many chunks, for which lanes inside a host have too few slots to run the steps of a stage at once.
+TEST(DeviceNetworkOnEmulators, RunsRoundsOfManyChunks) {
+  const auto rig = host_rig({.thread_count = 2});
+  CommunicatorOptions options;
+  options.algorithm = "hierarchical";
+  DeviceRanks ranks(*rig, members_of({0, 0, 0, 1, 1, 1}, options));
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter, Collective::all_reduce}) {
+    for (const std::uint64_t count : {600'000U, 100'001U}) {  // Units of one length and of two.
+      ASSERT_EQ(run_collective(ranks, 0, {{.collective = collective, .ranks = 6, .groups = {}}, count, 0}), "")
+          << count;
+      EXPECT_STREQ(ranks[0].last_run().algorithm, "hierarchical");
+    }
+  }
+}
+
 TEST(DeviceNetworkOnEmulators, Works_WhenDevicesDoNotOrderWrites) {
   const auto rig = host_rig({.orders_writes = false});
   DeviceRanks ranks(*rig, 2, by_network());
