@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the planned paths of docs/design/gpu-data-path.md: all-reduce on 8 H100.  perf/gpu/data_path.py
+"""Prints the planned paths of docs/design/gpu-predictions.md: all-reduce on 8 H100.  perf/gpu/data_path.py
 
 Present paths: `tutti explain --compare nccl`. The page lists the constants with their sources. Bytes, microseconds, and bytes
 per microsecond.

@@ -13,7 +13,7 @@ import unittest
 TUTTI = sys.argv.pop() if len(sys.argv) > 1 else "build/tools/tutti"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 TABLES = os.path.join(ROOT, "tests", "simulator", "tables")
-PAGE = os.path.join(ROOT, "docs", "design", "gpu-data-path.md")
+PAGE = os.path.join(ROOT, "docs", "design", "gpu-predictions.md")
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 COMPARE = ("explain", "--collective", "all_reduce", "--compare", "nccl")
@@ -155,7 +155,7 @@ class Compare(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    """Tables of docs/design/gpu-data-path.md."""
+    """Tables of docs/design/gpu-predictions.md."""
 
     def rows_of(self, heading, first="size"):
         with open(PAGE, encoding="utf-8") as file:
@@ -185,7 +185,7 @@ class Page(unittest.TestCase):
             self.assertEqual(row["windows now"], f"{mapped[size]['bus_bw']:.0f}", size)
 
     def test_bandwidths_of_several_hosts_match(self):
-        rows = self.rows_of("Predictions, several hosts of 8 H100")
+        rows = self.rows_of("## Several hosts of 8 H100")
         self.assertEqual(len(rows), 4)
         for row in rows:
             for hosts in (2, 4, 8, 16, 32, 64):
@@ -246,7 +246,7 @@ class Page(unittest.TestCase):
         return f"{us:.1f}" if us < 100 else f"{us:.0f}"
 
     def test_times_of_a_rack_match(self):
-        rows = self.rows_of("Predictions, NVLink domain of 72 GB200")
+        rows = self.rows_of("## NVLink domain of 72 GB200")
         self.assertEqual(len(rows), 6)
         call = ("explain", "--collective", "all_reduce", "--topology", "gb200-nvl72", "--bytes", "8..4G")
         lanes, two_racks = ({row["bytes"]: row for row in run(*call, *more)["sizes"]}

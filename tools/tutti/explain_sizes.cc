@@ -188,7 +188,7 @@ void print_text(const SizesRequest& request, const ExplainedSizes& sizes) {
   for (std::size_t i = 0; i < sizes.sources.size(); ++i)
     std::printf("[%zu] %s\n", i + 1, std::string(sizes.sources[i]).c_str());
   std::printf(
-      "\nTutti's times rest on these constants (docs/design/gpu-data-path.md), and on the links of "
+      "\nTutti's times rest on these constants (docs/design/gpu-predictions.md), and on the links of "
       "docs/design/simulator.md:\n");
   for (const GpuConstant& each : gpu_constants())
     std::printf("  %-42s %6g %-5s %s\n", std::string(each.name).c_str(), each.value, std::string(each.unit).c_str(),

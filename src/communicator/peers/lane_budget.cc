@@ -21,7 +21,7 @@ constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
 constexpr std::size_t kPartnerBytes = 256 * 1024 * kKiB;
 constexpr std::size_t kRailBytes = 256 * 1024 * kKiB;
 // Sizes of slots along a rail, and the number of channels below which the next size is used instead. Messages of less
-// than about 50 KiB do not fill a port (docs/design/gpu-data-path.md).
+// than about 50 KiB do not fill a port (docs/design/gpu-predictions.md).
 constexpr std::array kRailChoices = {std::pair(64 * kKiB, 4U), std::pair(32 * kKiB, 6U), std::pair(16 * kKiB, 4U),
                                      std::pair(8 * kKiB, 4U), std::pair(4 * kKiB, 1U)};
 constexpr std::size_t kSmallProtocols = 2;
