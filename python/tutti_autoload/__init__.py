@@ -17,7 +17,7 @@ def register():
     import torch.distributed as dist
 
     if dist.is_available() and "TUTTI" not in dist.Backend._plugins:
-        dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu"])
+        dist.Backend.register_backend("tutti", _create, extended_api=True, devices=["cpu", "cuda"])
 
 
 def autoload():

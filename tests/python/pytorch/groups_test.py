@@ -2,7 +2,6 @@
 
 import datetime
 import gc
-import os
 import sys
 import threading
 import weakref
@@ -376,17 +375,6 @@ def queue_works_after_an_exception(rank, size):
     thread.join()
     work.wait(datetime.timedelta(seconds=20))
     queue.stop()
-
-
-@case
-def replacing_gloo_needs_0_or_1(rank, size):
-    import tutti_autoload
-
-    os.environ["TUTTI_PYTORCH_REPLACE_GLOO"] = "false"
-    try:
-        raises(tutti_autoload.autoload, "TUTTI_PYTORCH_REPLACE_GLOO is 'false'", "0 or 1")
-    finally:
-        del os.environ["TUTTI_PYTORCH_REPLACE_GLOO"]
 
 
 if __name__ == "__main__":

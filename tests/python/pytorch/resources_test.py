@@ -1,8 +1,9 @@
-"""Threads that cannot start, and the cache of the C++ path."""
+"""Threads that cannot start, the cache of the C++ path, and entry points of the package."""
 
 import contextlib
 import os
 import resource
+import subprocess
 import sys
 import tempfile
 import threading
@@ -81,6 +82,30 @@ def another_header_needs_another_extension(rank, size):
             assert _native.cache_path() != own
         finally:
             _native.include_folder = include_folder
+
+
+@case
+def replacing_gloo_needs_0_or_1(rank, size):
+    import tutti_autoload
+
+    os.environ["TUTTI_PYTORCH_REPLACE_GLOO"] = "false"
+    try:
+        raises(tutti_autoload.autoload, "TUTTI_PYTORCH_REPLACE_GLOO is 'false'", "0 or 1")
+    finally:
+        del os.environ["TUTTI_PYTORCH_REPLACE_GLOO"]
+
+
+@case
+def entry_point_registers_all_devices(rank, size):
+    if rank != 0:
+        return
+    import tutti.torch._options
+
+    program = ("import torch.distributed as dist, tutti_autoload; tutti_autoload.register(); "
+               "print(dist.Backend.backend_capability['tutti'])")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True,
+                          env=dict(os.environ, TORCH_DEVICE_BACKEND_AUTOLOAD="0"))
+    assert done.stdout.strip() == str(tutti.torch._options.DEVICES), done.stdout
 
 
 if __name__ == "__main__":
