@@ -47,10 +47,20 @@ class _Arrays:
         self._spare: list[int] = []  # Events without a call.
 
     def add(self, arrays: Any, stream: int | None) -> None:
-        """Keeps `arrays` of a call that is in the stream already, and releases those of calls that are done."""
+        """Keeps `arrays` of a call that is in the stream already, and releases those of calls that are done.
+
+        If the process has no free handle of an event, the event of the latest call moves behind this one and keeps the arrays
+        of both; without such a call, this one ends first.
+        """
         with self._lock:
             done = self._take_done()
-            event = self._spare.pop() if self._spare else _new_event()
+            event = self._spare.pop() if self._spare else _new_event_or_none()
+            if event is None and self._calls:
+                event, arrays_before = self._calls.pop()
+                arrays = (arrays_before, arrays)
+            if event is None:
+                c.stream_synchronize(stream)
+                return
             check(c.event_record(event, stream))  # Behind the calls of all arrays, also those that other threads have added.
             self._calls.append((event, arrays))
         del done  # Not under the lock, because the end of an array may run code of the program.
@@ -81,6 +91,13 @@ class _Arrays:
             events, self._spare = [event for event, _ in calls] + self._spare, []
         for event in events:
             c.event_destroy(event)
+
+
+def _new_event_or_none() -> int | None:
+    try:
+        return _new_event()
+    except Error:
+        return None
 
 
 def _new_event() -> int:

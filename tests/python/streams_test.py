@@ -158,6 +158,23 @@ class Streams(unittest.TestCase):
             with self.assertRaisesRegex(tutti.InvalidArgument, f"timeout is {timeout!r}; it must be 0 or more seconds"):
                 tutti.Event().synchronize(timeout)
 
+    def test_calls_keep_their_arrays_when_no_event_is_left(self):
+        """A process has 4096 events."""
+        gate = threading.Event()
+        with tutti.Communicator() as comm, tutti.Stream() as stream:
+            stream.add_callback(lambda error: gate.wait(ranks.TIMEOUT_S))
+            outputs = [numpy.zeros(4) for _ in range(4200)]
+            inputs = []
+            for i, output in enumerate(outputs):
+                numbers, reference = observed(i)
+                inputs.append(reference)
+                comm.all_reduce(numbers[:4], out=output, stream=stream)
+                del numbers
+            self.assertTrue(all(reference() is not None for reference in inputs))
+            gate.set()
+            stream.synchronize()
+        self.assertEqual([output[0] for output in outputs], list(range(4200)))
+
     def test_callback_runs_once_after_earlier_calls(self):
         turns = Turns()
 
