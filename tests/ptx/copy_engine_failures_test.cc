@@ -198,8 +198,9 @@ TEST(CopyEngineFailures, AreNotUsed_WhileOneWindowHasNoFile) {
 TEST(CopyEngineFailures, AreNotUsed_WhenOnlyCallsOfThreadsRequestThem) {
   const auto work = [](const Member& member) {
     WindowMemory window(member);
-    return run_by_kernels(window, member,
-                          "engines: ranks share a process, where the communicator must request them, not only calls");
+    return run_by_kernels(
+        window, member,
+        "engines: ranks share a process: request them in the options of the communicator, not of calls");
   };
   EXPECT_EQ(run_ranks(2, "none", work), "right");
 }

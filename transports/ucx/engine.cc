@@ -128,13 +128,16 @@ Result<LaneMemory> UcxEngine::add(LaneMemory memory, Registered what) {
   requested.address = memory.get();
   requested.length = what.bytes;
   requested.memory_type = what.type;
-  const std::lock_guard lock(mutex_);
-  const UcxLogScope log_scope;
-  const ucs_status_t status = ucx().mem_map(context_.get(), &requested, &what.handle);
-  if (status != UCS_OK)
-    return ucx_error("register " + std::to_string(what.bytes) + " bytes for lanes (ulimit -l may be too low)", status);
-  registered_[memory.get()] = what;
-  std::byte* at = memory.get();
+  {
+    const std::lock_guard lock(mutex_);
+    const UcxLogScope log_scope;
+    const ucs_status_t status = ucx().mem_map(context_.get(), &requested, &what.handle);
+    if (status != UCS_OK)
+      return ucx_error("register " + std::to_string(what.bytes) + " bytes for lanes (ulimit -l may be too low)",
+                       status);
+    registered_[memory.get()] = what;
+  }
+  std::byte* at = memory.get();  // The deleter locks, and runs if its own memory cannot be allocated.
   return LaneMemory(at, [engine = shared_from_this(), memory = std::move(memory)](std::byte* freed) mutable {
     engine->free(freed);
     memory.reset();

@@ -22,7 +22,9 @@ WindowHandle next_handle() {
 }
 
 // Not a failure: calls run without the window.
-void notify(const Status& why) { log(LogLevel::info, "a buffer cannot become a window: %s", why.message().c_str()); }
+void log_not_shared(const Status& why) {
+  log(LogLevel::info, "a buffer cannot become a window: %s", why.message().c_str());
+}
 
 }  // namespace
 
@@ -85,19 +87,27 @@ DeviceWindows::WindowInfo DeviceWindows::info_of(const WindowBuffer& own, File& 
   info.shared = share.ok() ? 1 : 0;
   if (share.ok()) info.share = share.value();
   if (file) info.own_file = file.get();
-  if (!share.ok()) notify(std::move(share).status());
+  if (!share.ok()) log_not_shared(std::move(share).status());
   return info;
 }
 
+// Takes the files of all peers also after a failure: the next registration would take one that is left.
 Status DeviceWindows::exchange_files(const std::vector<WindowInfo>& infos, const File& own, std::vector<File>& files) {
   files.resize(infos.size());
+  Status status;
+  const auto note = [&](Status added) {
+    if (status.ok()) status = std::move(added);
+  };
   for (Rank peer = 0; own && peer < infos.size(); ++peer) {
-    if (!peers_.is_here(peer)) TUTTI_CHECK_OK(control_.pass(peer, own.get()));
+    if (!peers_.is_here(peer)) note(control_.pass(peer, own.get()));
   }
   for (Rank peer = 0; peer < infos.size(); ++peer) {
-    if (!peers_.is_here(peer) && infos[peer].share.by_file()) files[peer] = TUTTI_TRY(control_.take_passed(peer));
+    if (peers_.is_here(peer) || !infos[peer].share.by_file()) continue;
+    Result<File> taken = control_.take_passed(peer);
+    if (taken.ok()) files[peer] = std::move(taken).value();
+    else note(std::move(taken).status());
   }
-  return {};
+  return status;
 }
 
 Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
@@ -114,7 +124,7 @@ Result<WindowHandle> DeviceWindows::register_buffer(const WindowBuffer& own) {
   std::vector<File> files;
   Status opened = exchange_files(infos, file, files);
   if (opened.ok()) opened = open(infos, files, number);
-  if (!opened.ok()) notify(opened);
+  if (!opened.ok()) log_not_shared(opened);
   Window& window = windows_[number];
   auto answers = gather<Answer>({&control_}, {{opened.ok() ? window.answer : Answer::not_opened}});
   if (!answers.ok()) {
@@ -189,7 +199,7 @@ std::string_view DeviceWindows::against_copies() const {
       return "some window is not in memory of tutti_mem_alloc_cuda or ncclMemAlloc that files share";
     case Answer::shared_device: return "some ranks share a GPU";
     case Answer::not_requested:
-      return "ranks share a process, where the communicator must request them, not only calls";
+      return "ranks share a process: request them in the options of the communicator, not of calls";
     case Answer::not_mapped: return "some rank could not map a window of a rank of its process";
     case Answer::not_opened:  // Not in a window with a handle.
     case Answer::copyable: break;
