@@ -50,7 +50,7 @@ class Communicator final {
   // State that backends share with this object, and may keep for longer.
   const std::shared_ptr<ControlPlane>& control() const { return control_; }
 
-  // Moves the buffers of all further calls to a device. Internal exchanges continue to use host memory.
+  // Further calls use buffers on this device. Internal exchanges continue to use host memory.
   void use_device(std::unique_ptr<Backend> device);
   // Returns the backend of the device; null if buffers lie in host memory.
   DeviceBackend* on_device() const { return calls_->on_device(); }

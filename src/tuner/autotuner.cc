@@ -9,12 +9,11 @@ namespace tutti {
 namespace {
 
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
-constexpr double kMinUs = 0.01;           // Lower bound for predictions.
-constexpr std::uint32_t kShortLead = 1;   // Uncounted operations at the beginning of a burst,
-constexpr std::uint32_t kLongLead = 4;    // and for short operations, of which several may be in progress.
-constexpr std::uint32_t kLongGlance = 2;  // Spells in a glance, of which the fastest counts,
-// and operations, if several fit into one time slice of the scheduler.
-constexpr std::uint32_t kShortGlance = 16;
+constexpr double kMinUs = 0.01;             // Lower bound for predictions.
+constexpr std::uint32_t kLead = 1;          // Uncounted operations before a burst.
+constexpr std::uint32_t kLeadOfShort = 4;   // Before a burst of short operations, of which several may be in progress.
+constexpr std::uint32_t kGlanceSpells = 2;  // Spells in a glance, of which the fastest counts.
+constexpr std::uint32_t kGlanceOfShort = 16;  // Operations in a glance, if several fit into a time slice.
 
 constexpr std::uint32_t kStageShift = 8;  // In outcome(): the stage; lower bits are candidates.
 
@@ -70,13 +69,13 @@ Autotuner::Autotuner(std::span<const double> predicted_us, const AutotunerOption
 
 Autotuner::Extent Autotuner::extent(Stage stage) const {
   const bool brief = counted_ > terms_.min_counted;
-  std::uint32_t lead = brief ? kLongLead : kShortLead;
+  std::uint32_t lead = brief ? kLeadOfShort : kLead;
   if (terms_.run_ahead) lead = std::max(lead, counted_ / 4);
   switch (stage) {
     case Stage::idle: return {1, 0, terms_.idle};
     case Stage::glance:
-      if (terms_.run_ahead) return {1, lead, std::max(counted_ / 4, kLongGlance)};
-      return {1, kShortLead, brief ? kShortGlance : kLongGlance * terms_.spell};
+      if (terms_.run_ahead) return {1, lead, std::max(counted_ / 4, kGlanceSpells)};
+      return {1, kLead, brief ? kGlanceOfShort : kGlanceSpells * terms_.spell};
     case Stage::first: return {2, lead, counted_};
     case Stage::rest: return {5, lead, counted_};
     case Stage::settled: break;

@@ -170,7 +170,7 @@ void DeviceAutotuning::look_at_timers(Class& tuned) {
     tuned.awaited.pop_front();
     Autotuner& autotuner = tuned.tuning.autotuner;
     const bool ended = took_ns ? autotuner.record(*took_ns) : autotuner.skip();
-    if (ended) notify(tuned);
+    if (ended) publish_measurements(tuned);
   }
 }
 
@@ -183,7 +183,7 @@ Switchover DeviceAutotuning::switchover(const Class& tuned) const {
   return {&board.autotuners().cells[tuned.cell].word, std::move(shown)};
 }
 
-void DeviceAutotuning::notify(const Class& tuned) const {
+void DeviceAutotuning::publish_measurements(const Class& tuned) const {
   constexpr std::uint64_t kLongest = std::numeric_limits<std::uint32_t>::max();
   AutotunerEntry& own = environment_.board.autotuner_entry(tuned.cell, environment_.rank);
   std::uint32_t* to = own.measured_ns;

@@ -99,7 +99,7 @@ class DeviceAutotuning {
   bool is_root() const { return environment_.rank == 0; }
   std::unique_ptr<DeviceTimer> free_timer();
   void look_at_timers(Class& tuned);
-  void notify(const Class& tuned) const;
+  void publish_measurements(const Class& tuned) const;
   // Returns the sum of each burst over all ranks; nothing until all ranks have published theirs.
   std::optional<std::vector<std::uint64_t>> sums_of(const Class& tuned) const;
   void propose(Class& tuned);

@@ -44,7 +44,9 @@ Result<std::unique_ptr<CarrierSource>> open_plugin(const CarrierUser& user) {
 // Loads a plugin only if the user has named it or requested the transport.
 Result<std::string> describe_plugin() {
   if (config().net_plugin.empty() && !config().transport.ends_with("net_plugin"))
-    return unsupported("not requested: set TUTTI_TRANSPORT to net_plugin, or name a plugin in TUTTI_NET_PLUGIN");
+    return unsupported(
+        "not requested: set TUTTI_TRANSPORT to shm+net_plugin; TUTTI_NET_PLUGIN alone only names the plugin to "
+        "describe");
   return describe_net_plugin(net_plugin_options({}));
 }
 Result<std::vector<RegionAccess>> describe_region_access_by_plugin(const DeviceRegion&) {

@@ -109,7 +109,7 @@ Status DeviceMonitor::explain(const KernelReport& report) {
     if (!ours || signature_of(*ours).word != report.signature) continue;
     call = describe(*ours) + " #" + std::to_string(sequence);
     const bool is_remote = board().is_remote(report.peer);
-    if (is_remote && report.mismatch != 0) TUTTI_CHECK_OK(receive_call(report.peer, sequence));
+    if (is_remote && report.mismatch != 0) TUTTI_CHECK_OK(await_call_record(report.peer, sequence));
     const auto theirs = board().call(report.peer, sequence);
     if (theirs && theirs->signature != ours->signature)
       return disagreement(name, {rank_, *ours}, {report.peer, *theirs});
@@ -130,8 +130,9 @@ Status DeviceMonitor::explain(const KernelReport& report) {
                        (report.sends != 0 ? " to make room" : "") + " in " + call + where + route_to(report.peer));
 }
 
-// Handles the call record of a rank of another host, which that rank sends when it makes no progress.
-Status DeviceMonitor::receive_call(Rank peer, std::uint64_t sequence) {
+// Reports this rank's call to other hosts, and awaits the call record of a peer there for kRecordMs. A rank sends its
+// record when it makes no progress.
+Status DeviceMonitor::await_call_record(Rank peer, std::uint64_t sequence) {
   control_.notifications.report_calls(NotificationKind::call);
   const Deadline deadline = Deadline::after_ms(kRecordMs);
   while (board().last(peer) < sequence && !deadline.passed()) {

@@ -57,7 +57,7 @@ class DeviceMonitor {
   bool has_report() const;
   bool has_remote_lanes() const { return proxy_ != nullptr && peers_.network(); }
   bool poll(std::int64_t still_ns);
-  Status receive_call(Rank peer, std::uint64_t sequence);
+  Status await_call_record(Rank peer, std::uint64_t sequence);
   Status explain(const KernelReport& report);
   void report_late_ranks();
   std::string latest_call() const;

@@ -74,7 +74,7 @@ class TimeSlicedLauncher {
   void remove_request(const Request& request);
 
   void stop_launch_thread();
-  bool has_failed() const;  // True after the communicator failed.
+  bool has_failed() const;  // True after the communicator, or a thread block of this rank, failed.
 
   // ---- Stream server thread: never calls the device; the only one that releases streams. ----
   void serve_streams();

@@ -12,7 +12,9 @@ Result<ReceivedFrame> await_frame(Mesh& mesh, Rank peer, FrameKind kind, const W
     if (received) return invalid_usage("rank " + std::to_string(peer) + " sent an unexpected control message");
     if (const auto dead = mesh.find_dead()) return mesh.death(*dead, "while joining");
     if (watch.aborted()) return aborted_error("aborted while joining");
-    if (watch.deadline.passed()) return timeout_error("rank " + std::to_string(peer) + " did not answer while joining");
+    if (watch.deadline.passed())
+      return timeout_error("rank " + std::to_string(peer) +
+                           " did not answer while joining: check that it runs, or increase TUTTI_INIT_TIMEOUT_MS");
     mesh.wait(peer, watch.poll_ms());
   }
 }

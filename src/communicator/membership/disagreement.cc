@@ -33,23 +33,24 @@ std::string autotuning_of(const CallRecord& record) {
 // (options.tuning->algorithm or TUTTI_ALGORITHM)".
 std::string differing_requests(const RanksCall& ours, const RanksCall& theirs) {
   std::string text;
-  const auto notify = [&](const char* what, const std::string& mine, const std::string& other, const char* where) {
+  const auto add_difference = [&](const char* what, const std::string& mine, const std::string& other,
+                                  const char* where) {
     if (mine == other) return;
     text += (text.empty() ? "rank " : "; rank ") + std::to_string(ours.rank) + " requests " + what + mine +
             " and rank " + std::to_string(theirs.rank) + " requests " + other + " (" + where + ")";
   };
   const Requested& mine = ours.record.requested;
   const Requested& other = theirs.record.requested;
-  notify("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
-         "options.tuning->algorithm or TUTTI_ALGORITHM");
-  notify("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol),
-         "options.tuning->protocol or TUTTI_PROTOCOL");
-  notify("compression format ", compression_name(mine.compression), compression_name(other.compression),
-         kCompressionIsSetBy);
-  notify("channels ", std::to_string(mine.channels), std::to_string(other.channels),
-         "options.tuning->channels or TUTTI_CHANNELS; 0 is any number");
-  notify("autotuning ", autotuning_of(ours.record), autotuning_of(theirs.record),
-         "TUTTI_TUNE, which TUTTI_DETERMINISTIC sets to 0, and TUTTI_TUNE_FILE");
+  add_difference("algorithm ", or_none(algorithm_name(mine.algorithm)), or_none(algorithm_name(other.algorithm)),
+                 "options.tuning->algorithm or TUTTI_ALGORITHM");
+  add_difference("protocol ", protocol_name(mine.protocol), protocol_name(other.protocol),
+                 "options.tuning->protocol or TUTTI_PROTOCOL");
+  add_difference("compression format ", compression_name(mine.compression), compression_name(other.compression),
+                 kCompressionIsSetBy);
+  add_difference("channels ", std::to_string(mine.channels), std::to_string(other.channels),
+                 "options.tuning->channels or TUTTI_CHANNELS; 0 is any number");
+  add_difference("autotuning ", autotuning_of(ours.record), autotuning_of(theirs.record),
+                 "TUTTI_TUNE, which TUTTI_DETERMINISTIC sets to 0, and TUTTI_TUNE_FILE");
   return text;
 }
 

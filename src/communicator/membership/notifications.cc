@@ -23,36 +23,36 @@ void Notifications::poll() {
   const std::unique_lock lock(polling_, std::try_to_lock);
   if (!lock) return;
   const Board& board = membership_.board;
-  while (const auto notifications = membership_.mesh.receive()) {
-    if (notifications->kind == NotificationKind::failure) {
-      board.publish(notifications->payload);
+  while (const auto notification = membership_.mesh.receive()) {
+    if (notification->kind == NotificationKind::failure) {
+      board.publish(notification->payload);
       continue;
     }
-    if (notifications->kind == NotificationKind::wait_request) {
-      wait_requests_.push_back(notifications->peer);
+    if (notification->kind == NotificationKind::wait_request) {
+      wait_requests_.push_back(notification->peer);
       continue;
     }
-    if (notifications->kind == NotificationKind::wait) {
+    if (notification->kind == NotificationKind::wait) {
       Wait wait;
-      if (notifications->payload.size() != sizeof wait) continue;
-      std::memcpy(&wait, notifications->payload.data(), sizeof wait);
-      show_wait(board.entry(notifications->peer).wait, wait);
+      if (notification->payload.size() != sizeof wait) continue;
+      std::memcpy(&wait, notification->payload.data(), sizeof wait);
+      show_wait(board.entry(notification->peer).wait, wait);
       continue;
     }
-    if (notifications->kind == NotificationKind::rejection) {
+    if (notification->kind == NotificationKind::rejection) {
       RejectionRecord record;
-      if (notifications->payload.size() != sizeof record) continue;
-      std::memcpy(&record, notifications->payload.data(), sizeof record);
+      if (notification->payload.size() != sizeof record) continue;
+      std::memcpy(&record, notification->payload.data(), sizeof record);
       if (const auto rejection = read_rejection(record))
-        show_rejection(board.entry(notifications->peer).rejection, *rejection);
+        show_rejection(board.entry(notification->peer).rejection, *rejection);
       continue;
     }
-    for (std::size_t at = 0; at + sizeof(CallRecord) <= notifications->payload.size(); at += sizeof(CallRecord)) {
+    for (std::size_t at = 0; at + sizeof(CallRecord) <= notification->payload.size(); at += sizeof(CallRecord)) {
       CallRecord record;
-      std::memcpy(&record, notifications->payload.data() + at, sizeof record);
-      if (record.sequence > 0) board.announce(notifications->peer, record);
+      std::memcpy(&record, notification->payload.data() + at, sizeof record);
+      if (record.sequence > 0) board.announce(notification->peer, record);
     }
-    if (notifications->kind == NotificationKind::leaving) store_release(&board.entry(notifications->peer).left, 1U);
+    if (notification->kind == NotificationKind::leaving) store_release(&board.entry(notification->peer).left, 1U);
   }
 }
 

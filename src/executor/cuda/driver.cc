@@ -32,7 +32,7 @@ void* find_in_driver(const char* name) {
 // Type of cuGetErrorString and cuGetErrorName; null without a driver.
 using FindWords = decltype(&cuGetErrorString);
 
-const char* ll_words_for(CUresult error, FindWords find) {
+const char* error_text(CUresult error, FindWords find) {
   const char* words = nullptr;
   return find != nullptr && find(error, &words) == CUDA_SUCCESS ? words : nullptr;
 }
@@ -65,8 +65,8 @@ Status driver_status(CUresult result, const char* function) {
   if (result == CUDA_SUCCESS) return {};
   static const auto find_words = reinterpret_cast<FindWords>(find_in_driver("cuGetErrorString"));
   static const auto find_name = reinterpret_cast<FindWords>(find_in_driver("cuGetErrorName"));
-  const char* words = ll_words_for(result, find_words);
-  const char* name = ll_words_for(result, find_name);
+  const char* words = error_text(result, find_words);
+  const char* name = error_text(result, find_name);
   return {Code::system, std::string(function) + ": " + (words == nullptr ? "unknown error" : words) + " (" +
                             (name == nullptr ? "" : std::string(name) + ", ") +
                             std::to_string(static_cast<int>(result)) + ")"};
