@@ -52,8 +52,8 @@ class CallbackScope {
 // Returns an error in a callback, where `action` could wait for work behind the callback.
 Status check_outside_callback(const char* action);
 // Returns an error within a group: its pending calls may use the communicator. `action` begins the message. Also
-// fails in callbacks, since these functions wait for peers.
-Status check_outside_group(const char* action);
+// fails in callbacks, since these functions wait for peers; `waits` says in the message what does.
+Status check_outside_group(const char* action, const char* waits = "creating, splitting or shrinking a communicator");
 
 // Returns `answer` for a call that a group defers until its end. If a call is refused within a group, the thread's
 // group runs no call, and its end returns the reason. `comm`: the communicator of the call.

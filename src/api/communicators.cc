@@ -50,8 +50,8 @@ Result<std::vector<tutti_comm>> admit_all(std::vector<std::unique_ptr<Communicat
 
 }  // namespace
 
-Status check_outside_group(const char* action) {
-  TUTTI_CHECK_OK(check_outside_callback("creating, splitting or shrinking a communicator"));
+Status check_outside_group(const char* action, const char* waits) {
+  TUTTI_CHECK_OK(check_outside_callback(waits));
   if (!in_group()) return {};
   return invalid_usage(std::string(action) + " within a group: end the group first (tutti_group_end)");
 }

@@ -17,7 +17,8 @@ tutti_window window_handle_of(WindowHandle window) {
 Result<const CommHandle*> running_handle(tutti_comm comm) {
   const CommHandle* handle = TUTTI_TRY(handle_of(comm));
   if (handle->runner == nullptr) return no_runner(*handle);
-  TUTTI_CHECK_OK(check_outside_group("windows cannot be registered or deregistered"));
+  TUTTI_CHECK_OK(
+      check_outside_group("windows cannot be registered or deregistered", "registering or deregistering a window"));
   return handle;
 }
 

@@ -71,12 +71,12 @@ constexpr std::array kEntries = {
                 "a number",
                 others},
     ConfigEntry{{"TUTTI_RANKS", nullptr, "", "launch", "number of ranks; needed with TUTTI_RANK"}, "a number", others},
-    ConfigEntry{
-        {"TUTTI_ROOT", nullptr, "", "launch",
-         "host:port at which rank 0 accepts the other ranks; unset: one process of this host started all ranks (must "
-         "match on all ranks)"},
-        "host:port",
-        others},
+    ConfigEntry{{"TUTTI_ROOT", nullptr, "", "launch",
+                 "host:port at which rank 0 accepts the other ranks; unset: a process of this host started all ranks, "
+                 "or torchrun "
+                 "or Slurm names the host of rank 0 (must match on all ranks)"},
+                "host:port",
+                others},
     ConfigEntry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "launch",
                  "timeout for all ranks to join, in ms; 0 or -1: none, which is the default of libnccl.so.2"},
                 "a whole number of milliseconds, at most a century; 0 or -1 is no timeout",

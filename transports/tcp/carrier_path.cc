@@ -38,9 +38,9 @@ Status TcpConnection::handle_carrier_offer(const TcpFrameHeader& header, const s
   const auto* zero = std::find(payload, end, std::byte{0});
   const std::string name(reinterpret_cast<const char*>(payload), static_cast<std::size_t>(zero - payload));
   if (zero == end || name != carrier_->name()) {
-    const std::string theirs = name.empty() || zero == end ? "nothing but tcp" : name;
+    const std::string theirs = name.empty() || zero == end ? "only tcp" : name;
     if (requires_carrier_) {
-      broken_ = unsupported(advised("this end is to use " + carrier_->describe() + ", and the other has " + theirs));
+      broken_ = unsupported(advised("this rank must use " + carrier_->describe() + ", but its peer offers " + theirs));
     } else {
       set_data_path(DataPath::tcp);
     }
