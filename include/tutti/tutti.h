@@ -283,8 +283,8 @@ typedef enum {
 /* Reductions.
  *   Rounding: floats of 16 and 8 bits are added in float32 within a step and rounded once; between steps they travel in
  *     the element type, so a result is rounded at most once per rank.
- *   Reproducibility: all ranks of an all-reduce get the same bits, and so does each run of the same call with the same
- *     options, unless TUTTI_TUNE=1, or NVSwitches add (TUTTI_NVLS=0 avoids it). */
+ *   Reproducibility: all ranks of an all-reduce get the same bits. So does each run of the same call with the same
+ *     options, unless TUTTI_TUNE=1, NVSwitches add, or links are measured (TUTTI_DETERMINISTIC=1 avoids all). */
 
 /* Reductions of bool and complex types. Undefined ones are tutti_invalid_argument.
  *   tutti_bool: sum, max and bor are logical or; prod, min and band are logical and. No avg, no pre-multiplied sum.
