@@ -45,12 +45,13 @@ class _Arrays:
         self._lock = threading.Lock()
         self._calls: deque[tuple[int, Any]] = deque()  # Event and arrays.
         self._spare: list[int] = []  # Events without a call.
+        self._kept: list[Any] = []  # Arrays of calls without an event.
 
     def add(self, arrays: Any, stream: int | None) -> None:
         """Keeps `arrays` of a call that is in the stream already, and releases those of calls that are done.
 
         If the process has no free handle of an event, the event of the latest call moves behind this one and keeps the arrays
-        of both; without such a call, this one ends first.
+        of both; without such a call, they are kept until the stream ends.
         """
         with self._lock:
             done = self._take_done()
@@ -59,10 +60,10 @@ class _Arrays:
                 event, arrays_before = self._calls.pop()
                 arrays = (arrays_before, arrays)
             if event is None:
-                c.stream_synchronize(stream)
-                return
-            check(c.event_record(event, stream))  # Behind the calls of all arrays, also those that other threads have added.
-            self._calls.append((event, arrays))
+                self._kept.append(arrays)
+            else:
+                check(c.event_record(event, stream))  # Behind the calls of all arrays, also those that other threads have added.
+                self._calls.append((event, arrays))
         del done  # Not under the lock, because the end of an array may run code of the program.
 
     def release(self) -> None:
@@ -87,8 +88,9 @@ class _Arrays:
     def destroy(self) -> None:
         """Releases all arrays and events, after the end of the stream."""
         with self._lock:
-            calls, self._calls = self._calls, deque()
+            calls, self._calls, kept, self._kept = self._calls, deque(), self._kept, []
             events, self._spare = [event for event, _ in calls] + self._spare, []
+        del kept  # Not under the lock.
         for event in events:
             c.event_destroy(event)
 

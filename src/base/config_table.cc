@@ -73,8 +73,7 @@ constexpr std::array kEntries = {
     ConfigEntry{{"TUTTI_RANKS", nullptr, "", "launch", "number of ranks; needed with TUTTI_RANK"}, "a number", others},
     ConfigEntry{{"TUTTI_ROOT", nullptr, "", "launch",
                  "host:port at which rank 0 accepts the other ranks; unset: a process of this host started all ranks, "
-                 "or torchrun "
-                 "or Slurm names the host of rank 0 (must match on all ranks)"},
+                 "or torchrun or Slurm names the host of rank 0 (must match on all ranks)"},
                 "host:port",
                 others},
     ConfigEntry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "launch",

@@ -157,8 +157,9 @@ class Straightener {
       if (!operand.is_memory()) continue;
       if (operand.count > UINT8_MAX || operand.count * program_.widest > max_copies_) return false;
       for (std::uint32_t k = 0; k < operand.count; ++k) {
-        if (unit_extent(operand, k).count != length.value_or(unit_extent(operand, k).count)) return false;
-        length = unit_extent(operand, k).count;
+        const std::uint64_t own = unit_extent(operand, k).count;
+        if (length.value_or(own) != own) return false;
+        length = own;
       }
     }
     for (const Operand& source : program_.sources_of(step)) {

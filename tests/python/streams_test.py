@@ -175,6 +175,24 @@ class Streams(unittest.TestCase):
             stream.synchronize()
         self.assertEqual([output[0] for output in outputs], list(range(4200)))
 
+    def test_stream_keeps_arrays_of_its_only_call_without_an_event(self):
+        gate, events = threading.Event(), []
+        with tutti.Communicator() as comm, tutti.Stream() as stream:
+            stream.add_callback(lambda error: gate.wait(ranks.TIMEOUT_S))
+            with self.assertRaises(tutti.InvalidUsage):
+                while True:
+                    events.append(tutti.Event())
+            numbers, reference = observed(3)
+            output = numpy.zeros(1000)
+            comm.all_reduce(numbers, out=output, stream=stream)
+            del numbers
+            self.assertIsNotNone(reference())
+            gate.set()
+            stream.synchronize()
+            self.assertEqual(output[999], 3)
+        gc.collect()
+        self.assertIsNone(reference())
+
     def test_callback_runs_once_after_earlier_calls(self):
         turns = Turns()
 
