@@ -17,6 +17,7 @@
 namespace tutti {
 
 class Board;
+class CarrierSource;
 class MessageEndpoint;
 class Mesh;
 class TaggedMessages;
@@ -32,9 +33,11 @@ class Communicator final {
                                                       CommunicatorOptions options);
   // Creates all ranks in this process. Each is used by its own thread, or in a group.
   static Result<std::vector<std::unique_ptr<Communicator>>> create_all(Rank ranks, const CommunicatorOptions& options);
-  // Creates all ranks in this process as ranks of several hosts. Hosts communicate over loopback.
+  // Creates all ranks in this process as ranks of several hosts. Hosts communicate over loopback, and by `carriers` or,
+  // if null, those of the transport in `options`.
   static Result<std::vector<std::unique_ptr<Communicator>>> create_all(const Hosts& hosts,
-                                                                       const CommunicatorOptions& options);
+                                                                       const CommunicatorOptions& options,
+                                                                       CarrierSource* carriers = nullptr);
   // Creates a rank that has joined. Its calls use host memory, or `host` instead if that is not null.
   explicit Communicator(std::shared_ptr<ControlPlane> control, std::unique_ptr<BlockingBackend> host = nullptr);
   ~Communicator();

@@ -187,7 +187,8 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(Rank
 }
 
 Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(const Hosts& given,
-                                                                            const CommunicatorOptions& options) {
+                                                                            const CommunicatorOptions& options,
+                                                                            CarrierSource* carriers) {
   static std::atomic<std::uint64_t> made{0};  // Unique, since all ranks are in this process.
   Hosts hosts = given;
   Secret secret;
@@ -197,7 +198,13 @@ Result<std::vector<std::unique_ptr<Communicator>>> Communicator::create_all(cons
   hosts.set_transport(network.empty() || network == "shm" ? "tcp" : network);
   const Rank ranks = hosts.ranks();
   TUTTI_CHECK_OK(check_descriptors(ranks));
-  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, options.transport, options.traffic_class));
+  std::unique_ptr<CarrierSource> opened;
+  if (carriers == nullptr) {
+    opened = TUTTI_TRY(
+        open_carriers(options.transport, {.communicator = hosts.id(), .traffic_class = options.traffic_class}));
+    carriers = opened.get();
+  }
+  std::vector<Mesh> meshes = TUTTI_TRY(Mesh::within_process(hosts, carriers));
   std::vector<Board> boards(ranks);  // By first rank of the host.
   std::vector<std::unique_ptr<Communicator>> communicators;
   for (Rank rank = 0; rank < ranks; ++rank) {

@@ -12,7 +12,6 @@
 #include "src/base/caught.h"
 #include "src/base/clock.h"
 #include "src/bootstrap/address.h"
-#include "src/communicator/call/carriers.h"
 
 namespace tutti {
 namespace {
@@ -84,17 +83,14 @@ Mesh::~Mesh() {
   });
 }
 
-Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, const std::string& transport,
-                                               std::uint8_t traffic_class) {
-  const std::unique_ptr<CarrierSource> carriers =
-      TUTTI_TRY(open_carriers(transport, {.communicator = hosts.id(), .traffic_class = traffic_class}));
+Result<std::vector<Mesh>> Mesh::within_process(const Hosts& hosts, CarrierSource* carriers) {
   const Rank ranks = hosts.ranks();
   std::vector<std::vector<Contact>> contacts(ranks);
   for (auto& row : contacts) row.resize(ranks);
   for (Rank a = 0; a < ranks; ++a) {
     for (Rank b = a + 1; b < ranks; ++b) {
       if (!hosts.same_host(a, b)) {
-        auto [first, second] = TUTTI_TRY(connect_within_process(carriers.get()));
+        auto [first, second] = TUTTI_TRY(connect_within_process(carriers));
         contacts[a][b] = Contact(std::move(first));
         contacts[b][a] = Contact(std::move(second));
         continue;

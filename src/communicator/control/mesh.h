@@ -18,6 +18,7 @@
 #include "src/communicator/call/hosts.h"
 #include "src/communicator/control/contact.h"
 #include "src/plan/problem.h"
+#include "transports/carrier.h"
 #include "transports/shm/segment.h"
 
 namespace tutti {
@@ -107,9 +108,8 @@ class Mesh {
   Mesh(Mesh&&) = default;
   Mesh& operator=(Mesh&&) = delete;
   // Creates the meshes of ranks in one process. Ranks of one host are connected by socket pairs, ranks of emulated
-  // hosts by loopback connections, with the carriers of `transport` if it has any. `traffic_class`: see CarrierUser.
-  static Result<std::vector<Mesh>> within_process(const Hosts& hosts, const std::string& transport = "",
-                                                  std::uint8_t traffic_class = 0);
+  // hosts by loopback connections, which use `carriers` unless that is null.
+  static Result<std::vector<Mesh>> within_process(const Hosts& hosts, CarrierSource* carriers = nullptr);
 
   // Sends without waiting. Returns false if the peer has left so many frames (at least 100) unread that the socket is
   // full; try again later. Duplicates `descriptor`; -1: none. Succeeds if the peer is dead; see find_dead().
