@@ -26,7 +26,7 @@ LaneSpec alone(LaneSpec spec) {
 
 Status HalfLane::check(const LaneSpec& spec) {
   static_assert(kSlots <= kMaxLengths);
-  const bool right = spec.protocol == Protocol::simple && spec.slot_bytes > 0 && spec.slot_bytes <= kMaxSlotBytes &&
+  const bool right = spec.protocol != Protocol::ll128 && spec.slot_bytes > 0 && spec.slot_bytes <= kMaxSlotBytes &&
                      spec.slot_bytes % kLineBytes == 0;
   if (right) return {};
   return invalid_usage("a lane from rank " + std::to_string(spec.writer) + " to rank " + std::to_string(spec.reader) +
@@ -56,6 +56,7 @@ HalfLane::HalfLane(std::uint32_t owner, const LaneSpec& lane, LaneEnd which, Hal
   if (memory.slots == nullptr) memory.slots = LaneMemory(memory.control, control + kCounterBytes);
   std::memset(control, 0, kControlBytes);
   view = lay_lane(alone(spec), control, memory.slots.get()).forward;
+  view.words = reinterpret_cast<LaneWords*>(control);
 }
 
 }  // namespace tutti

@@ -2,9 +2,11 @@
 // mapped lane; the connection moves messages and credits between the two halves.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
+#include "src/base/atomic.h"
 #include "src/base/status.h"
 #include "transports/transport.h"
 
@@ -21,8 +23,9 @@ struct HalfMemory {
 };
 
 struct HalfLane {
-  // Fails unless a network can carry the lane: it uses Simple, with slots of a valid size. Halves are always one-way,
-  // because sharing slots with a partner lane would cost transfers here.
+  // Fails unless a network can carry the lane: it uses Simple or LL, with slots of a valid size. Halves are always
+  // one-way, because sharing slots with a partner lane would cost transfers here. Slots of LL must be zeroed, and the
+  // carrier must store whole words: the reader takes messages before the connection reports them.
   static Status check(const LaneSpec& spec);
   // Bytes of a half, with counters and slots. `spec` must pass check().
   static std::size_t memory_bytes(const LaneSpec& spec);
@@ -37,6 +40,9 @@ struct HalfLane {
   // Plans count on half of the slots, so that they proceed while credits are in transit.
   static constexpr std::uint32_t kSlotShift = 3;
   static constexpr std::uint64_t kSlots = 1 << kSlotShift;
+
+  // Reader: messages that were delivered and consumed. A thread block may take a message of LL before it is delivered.
+  std::uint64_t consumed() const { return std::min<std::uint64_t>(load_acquire(&view.credits->taken), carried); }
 
   HalfMemory memory;  // Its `slots` are always set.
   LaneView view;

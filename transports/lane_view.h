@@ -36,6 +36,7 @@ static_assert(sizeof(LaneCredits) == kWordsBytes);
 struct LaneView {
   // Slot s is at slots + s * slot_bytes; swap: two sets. Null: a flag, which has counters only.
   std::byte* slots = nullptr;
+  // Null for lanes of LL within a host. Lanes to other hosts have words, by which the connection learns of messages.
   LaneWords* words = nullptr;
   LaneCredits* credits = nullptr;  // one_way only.
   std::uint32_t slot_bytes = 0;

@@ -21,7 +21,7 @@ inline LanePair lay_lane(const LaneSpec& spec, std::byte* control, std::byte* sl
   auto* words = reinterpret_cast<LaneWords*>(control);
   LanePair pair;
   pair.forward = {.slots = spec.slot_bytes == 0 ? nullptr : slots,
-                  .words = words,
+                  .words = has_inline_flags(spec.protocol) ? nullptr : words,
                   .slot_bytes = spec.slot_bytes,
                   .slot_shift = static_cast<std::uint8_t>(spec.slot_shift),
                   .form = spec.form,
@@ -31,7 +31,7 @@ inline LanePair lay_lane(const LaneSpec& spec, std::byte* control, std::byte* sl
     pair.forward.credits = reinterpret_cast<LaneCredits*>(words + 1);
   } else {
     pair.partner = pair.forward;
-    pair.partner.words = words + 1;
+    if (pair.forward.words != nullptr) pair.partner.words = words + 1;
     pair.partner.side = 1;
   }
   return pair;

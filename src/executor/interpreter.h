@@ -14,6 +14,7 @@
 //   Backend::part(messages)                         the LL messages that this thread transfers, out of so many at once
 //   Backend::receive_ll_message(...), send_ll_message(...)    LL transfers, by the threads of a part
 //   Backend::take_ll_message(lane)                       take() of an LL message
+//   Backend::count_ll_message(lane, signature, bytes)    counts a sent LL message
 //   Backend::serves(lane), takes(index)             true if this thread handles the lane or operand
 //   Backend::served(lane), taken()                  those that this thread handles, of lane ends that follow each other
 //                                                   from `lane` on, and of operands: a Part
@@ -335,7 +336,8 @@ class Interpreter {
     for (std::uint32_t k = 0; k < step.targets; ++k) {
       if (!takes_part(targets[k]) || !backend_.serves(&lane_of(targets[k]))) continue;
       LaneState& lane = lane_of(targets[k]);
-      has_inline_flags(targets[k]) ? count_message(lane) : simple_post(lane, launch_.signature, bytes);
+      has_inline_flags(targets[k]) ? backend_.count_ll_message(lane, launch_.signature, bytes)
+                                   : simple_post(lane, launch_.signature, bytes);
     }
     for (std::uint32_t k = 0; k < step.sources; ++k) {
       if (takes_part(sources[k]) && backend_.serves(&lane_of(sources[k]))) take(lane_of(sources[k]));

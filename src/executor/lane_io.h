@@ -52,7 +52,7 @@ TUTTI_HOST_DEVICE inline bool slot_free(LaneState& lane) {
   return lane.next - lane.seen < slots;
 }
 
-// Counts a sent LL message, which carries its own flags.
+// Counts a sent LL message, which carries its own flags. Threads on a host send none to other hosts.
 TUTTI_HOST_DEVICE inline void count_message(LaneState& lane) { ++lane.next; }
 
 TUTTI_HOST_DEVICE inline void simple_post(LaneState& lane, Signature signature, std::uint64_t bytes) {

@@ -124,7 +124,7 @@ struct StraightRun {
     if (kLl && step.sends > 0) backend.join();  // All threads of a part read the lane end.
     for (std::uint32_t k = to.first; k < step.sends; k += to.step) {
       if (!serves<kLl>(sends[k], to)) continue;
-      kLl && !sends[k].flag ? count_message(*sends[k].lane)
+      kLl && !sends[k].flag ? backend.count_ll_message(*sends[k].lane, launch.signature, bytes)
                             : simple_post(*sends[k].lane, launch.signature, bytes * sends[k].units);
     }
     for (std::uint32_t k = from.first; k < step.receives; k += from.step) {

@@ -69,6 +69,7 @@ constexpr GpuKernel kGpuKernel = {
     .copy_gbytes_per_s = kCopyRate,
     .fold_gbytes_per_s = kCopyRate / (2 * 8.0 / 7 - 1),  // Of 8 ranks: 32 KiB of each operand in the time of a load.
     .mapped_share = at(kPull) / kNvlinksOfH100,
+    .post_us = at(kFence) + at(kCounter),
     .proxy_us = at(kProxy)};
 
 }  // namespace

@@ -34,6 +34,7 @@ struct GpuKernel {
   double copy_gbytes_per_s = 0;  // Rate of a thread block.
   double fold_gbytes_per_s = 0;  // Rate of the additional time for received bytes that are reduced.
   double mapped_share = 1;       // Rate of links for accesses to peers' memory, relative to lanes.
+  double post_us = 0;            // Time until a proxy sees a message of LL that a thread block has stored.
   double proxy_us = 0;           // Time in which a proxy sends a message to another host, and receives one.
 };
 const GpuKernel& gpu_kernel();

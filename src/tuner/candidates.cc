@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "src/tuner/choose_over_hosts.h"
 #include "src/tuner/chunks.h"
 
 namespace tutti {
@@ -61,8 +62,11 @@ std::string against_protocol(const Query& query, const Algorithm& algorithm, Pro
   if (protocol == Protocol::ll128 && query.protocol.empty()) return "not measured on GPUs yet";
   if ((is_mapped(algorithm) || is_staged(algorithm)) && protocol != Protocol::simple)
     return "accesses memory of other ranks, with " + std::string(name(Protocol::simple)) + " only";
-  if (query.network && protocol != Protocol::simple)
-    return name(Protocol::simple) + std::string(" is the only protocol between hosts");
+  if (query.network && !has_protocol_over_hosts(query, algorithm.name(), protocol)) {
+    if (query.remote_ll_channels == 0)
+      return name(Protocol::simple) + std::string(" is the only protocol between hosts");
+    return protocol == Protocol::ll ? std::string(kLlBetweenHosts) : "LL128 needs NVLink between all ranks";
+  }
   if (query.thread_blocks > 0 && query.compression != CompressionFormat::none && protocol != Protocol::simple)
     return name(Protocol::simple) + std::string(" is the only protocol for compressed messages on GPUs");
   return "";
@@ -114,7 +118,7 @@ void add_candidates(const Query& query, std::vector<Candidate>& found) {
 // True if the device table selects this algorithm and protocol, which are then always feasible.
 bool is_of_table(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (query.thread_blocks == 0 || !algorithm.supports(query.problem)) return false;
-  if (query.network && protocol != Protocol::simple) return false;
+  if (query.network && !has_protocol_over_hosts(query, algorithm.name(), protocol)) return false;
   const bool compressed = query.compression != CompressionFormat::none;
   if (compressed && (is_mapped(algorithm) || is_staged(algorithm) || protocol != Protocol::simple ||
                      !algorithm.supports_compression(query.problem)))

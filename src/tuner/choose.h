@@ -67,6 +67,8 @@ struct Query {
   // Devices: algorithms that send to other hosts only along rails, and the channels with such lanes.
   std::vector<std::pair<const Algorithm*, RemotePeers>> on_rails{};
   RemoteChannels remote_channels = {};
+  // Devices: channels with LL lanes to other hosts along rails. 0: LL serves no calls of several hosts.
+  std::uint32_t remote_ll_channels = 0;
   std::uint64_t slot_bytes = 64 * 1024, ll_slot_bytes = 4096;  // Devices: data that slots of Simple and LL hold.
   StagingRing ring = {};                                       // Devices: see has_ring().
   bool by_switches = false;  // Devices: in the staging ring, switches add and multicast the elements of this call.

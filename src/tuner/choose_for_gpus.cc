@@ -39,7 +39,6 @@ constexpr std::uint64_t kPositionGranule = 16 * kKiB;
 constexpr std::uint32_t kPositionsOfHosts = 6, kPositionsOfTree = 4;
 // Slot size of LL128 lanes. LL128 is not chosen automatically until it is measured.
 constexpr std::uint64_t kLl128ChunkBytes = 7680;
-constexpr std::uint64_t kLlChannelBytes = 4 * kKiB;  // A word per thread.
 constexpr std::uint64_t kSimpleChannelBytes = 64 * kKiB;
 // Part of a block for a channel that moves blocks of all ranks along rails. Between hosts, long messages are faster
 // than many channels: the thread that sends them needs a microsecond for each.
@@ -193,7 +192,8 @@ std::string_view algorithm_for(const Query& query) {
 }
 
 Protocol protocol_for(const Query& query, std::string_view algorithm) {
-  if (query.network && query.protocol.empty()) return Protocol::simple;  // The only protocol of lanes between hosts.
+  if (query.network && query.protocol.empty())
+    return prefers_ll_over_hosts(query, algorithm) ? Protocol::ll : Protocol::simple;
   if (query.protocol.empty() && (query.compression != CompressionFormat::none || algorithm.ends_with("_mapped")))
     return Protocol::simple;
   if (query.protocol.empty())
@@ -205,6 +205,7 @@ Protocol protocol_for(const Query& query, std::string_view algorithm) {
 std::uint32_t max_channels_of(const Query& query, const Choice& choice) {
   if (choice.mapped) return query.thread_blocks;
   const std::uint32_t lanes = lane_channels(query, choice.algorithm);
+  if (query.network && has_inline_flags(choice.protocol)) return std::clamp(query.remote_ll_channels, 1U, lanes);
   if (!choice.staged) return lanes;
   return std::max(is_staged_over_hosts(choice.algorithm) ? std::min(query.ring.channels, lanes) : query.ring.channels,
                   1U);
@@ -237,6 +238,8 @@ std::uint64_t channels_for_block(const Query& query, const Choice& choice) {
   const bool on_rails = choice.remote_peers != RemotePeers::all;
   if (on_rails && query.problem.collective == Collective::all_to_all)
     return query.block_bytes / (kForwardedBytes / std::max<std::size_t>(query.problem.groups[0].size(), kFewRanks));
+  if (query.network && has_inline_flags(choice.protocol))
+    return (query.block_bytes + kLlChannelBytes - 1) / kLlChannelBytes;
   const bool moves_blocks = gathers_or_scatters(query) || sends_sums_of_hosts(choice.algorithm);
   if (on_rails && query.problem.collective == Collective::all_reduce && !moves_blocks)
     return query.block_bytes / (choice.algorithm == kTreeStaged ? kTreeSumBytes : kSumOverHostsBytes);

@@ -17,6 +17,10 @@ constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
 // The same on hosts, or NVLink domains, of more than kFewRanks ranks whose switches add: bytes that a rank sends
 // inside.
 constexpr std::uint64_t kWholeSumBytesInside = 256 * kKiB;
+// The same by LL: maximum messages of kLlChannelBytes that a rank sends between hosts. Above, more hosts than
+// kMaxSeveralHosts use recursive doubling, up to a size that grows with their number.
+constexpr std::uint64_t kMaxLlMessages = 31;
+constexpr std::uint64_t kLlDoublingBytesPerHost = 512;
 // Sums of which each host adds a part, with messages to all hosts: size times the number of hosts. Between 3 and
 // kFewHosts hosts, of any size.
 constexpr std::uint64_t kStagedSumBytes = 48 * 1024 * kKiB;
@@ -76,6 +80,21 @@ bool is_whole_sum(const Query& query, std::size_t hosts) {
 
 bool is_large_host(const Query& query) { return query.problem.groups[0][0] > kFewRanks; }
 
+// The algorithm for a sum by LL; empty: Simple is predicted to be faster, or there are no lanes of LL.
+std::string_view sum_by_ll(const Query& query) {
+  if (query.problem.collective != Collective::all_reduce || query.compression != CompressionFormat::none) return "";
+  if (!query.protocol.empty() && query.protocol != "LL") return "";
+  if (!has_ll_over_hosts(query, "host_one_shot")) return "";
+  const std::size_t hosts = query.problem.groups[0].size();
+  const std::uint64_t channels = (query.block_bytes + kLlChannelBytes - 1) / kLlChannelBytes;
+  const std::uint32_t usable = std::min(query.remote_ll_channels, lane_channels(query, "host_one_shot"));
+  const bool fits = channels <= usable_channels(query, usable);
+  if (fits && channels * (hosts - 1) <= kMaxLlMessages) return "host_one_shot";
+  const bool doubles = fits && hosts > kMaxSeveralHosts && query.block_bytes <= kLlDoublingBytesPerHost * hosts;
+  if (doubles && has_ll_over_hosts(query, "host_doubling")) return "host_doubling";
+  return query.protocol.empty() ? "" : "host_one_shot";
+}
+
 // Empty: sums are large.
 std::string_view small_sum(const Query& query, std::size_t hosts) {
   if (!supports(query, "host_one_shot")) {
@@ -95,6 +114,8 @@ bool prefers_tree(const Query& query, std::size_t hosts) {
 
 std::string_view all_reduce(const Query& query, std::size_t hosts) {
   const bool grouped = !query.problem.groups.empty();
+  const std::string_view by_ll = sum_by_ll(query);
+  if (!by_ll.empty()) return by_ll;
   if (grouped && has_switches(query, kTreeStaged)) {
     const std::uint64_t inside = query.block_bytes * (query.problem.groups[0][0] - 1);
     const bool whole = is_whole_sum(query, hosts) && (!is_large_host(query) || inside <= kWholeSumBytesInside);
@@ -180,6 +201,15 @@ std::string_view choose_over_hosts(const Query& query) {
     case Collective::all_to_all: return grouped ? all_to_all(query) : "";
     default: return "";
   }
+}
+
+bool has_ll_over_hosts(const Query& query, std::string_view algorithm) {
+  return query.remote_ll_channels > 0 && sends_sums_of_hosts(algorithm) && supports(query, algorithm) &&
+         remote_peers(query, algorithm) != RemotePeers::all;
+}
+
+bool prefers_ll_over_hosts(const Query& query, std::string_view algorithm) {
+  return query.network && sum_by_ll(query) == algorithm;
 }
 
 bool sends_sums_of_hosts(std::string_view algorithm) {

@@ -19,7 +19,7 @@ struct HostDeviceOptions {
   std::uint32_t thread_blocks = 16;  // Concurrent thread blocks of all streams.
   std::uint32_t thread_block_bytes = 64 << 10;
   std::uint32_t ordinal = 0;
-  std::size_t memory_bytes = std::size_t{1} << 30;  // Total memory of allocate().
+  std::size_t memory_bytes = std::size_t{5} << 28;  // Total memory of allocate().
   std::uint64_t unreachable = 0;  // Bit k: device k has no peer access, and its memory cannot be opened.
   DeviceDistance distance = {};   // Distance to all other devices.
   bool shares_by_file = false;    // allocate_shared() returns memory with a file.

@@ -37,6 +37,7 @@ TESTS = [
      ["--file=processes_test.cc", "--gtest_filter=*ExchangesMessages_InAnyOrderWithCollectives/cuda"], {"TUTTI_PTX_MPS": "0"}),
     ("switches", "tests/ptx/ptx_switched_windows_test", ["--gtest_filter=*ServeOtherPlacesOfOneRank*:*AddInAnyOrder"],
      {"LD_LIBRARY_PATH": "{build}/tests/ptx/runtime/nvml"}),
+    ("hosts", "tests/ptx/ptx_ll_between_hosts_test", []),
     ("sequence", "tests/ptx/ptx_nccl_tests", ["--gtest_filter=ThreadBlocks.AreAtLeastMinCtas"]),
     ("residuals", ROUNDING, ["--gtest_filter=*FeedsBack_InGraphs/cuda:*ReportsItsError/cuda"]),
     ("rounding", ROUNDING, ["--gtest_filter=*MatchesHostMemory_ForEachCall/cuda"]),

@@ -29,8 +29,9 @@ using MemberWork = std::function<std::string(const Member& member)>;
 
 // Runs `work` in a child with a device and a thread per rank, of a communicator that requests `algorithm`. Returns
 // "right" or the first error, and a warning that switches are not used. `host_of`: the emulated host of each rank.
+// `carriers`: between the hosts; null: TCP alone.
 inline std::string run_ranks_on_hosts(const std::vector<Rank>& host_of, const char* multicast, const MemberWork& work,
-                                      const char* algorithm = "") {
+                                      const char* algorithm = "", CarrierSource* carriers = nullptr) {
   Processes processes;
   processes.start([&]() -> std::string {
     const auto ranks = static_cast<Rank>(host_of.size());
@@ -41,7 +42,7 @@ inline std::string run_ranks_on_hosts(const std::vector<Rank>& host_of, const ch
     options.algorithm = algorithm;
     if (host_of.front() != host_of.back()) options.transport = "tcp";
     options.update_agreement_hash();
-    auto members = std::move(Communicator::create_all(Hosts(host_of), options)).value();
+    auto members = std::move(Communicator::create_all(Hosts(host_of), options, carriers)).value();
     std::vector<std::string> results(ranks);
     std::barrier<> meet(ranks);
     std::vector<std::thread> threads;

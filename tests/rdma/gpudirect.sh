@@ -4,6 +4,7 @@ set -euo pipefail
 export TUTTI_TRANSPORT=verbs TUTTI_GPUDIRECT=on
 ran=(bash "$(dirname "${BASH_SOURCE[0]}")/ran.sh")
 "${ran[@]}" 1 "$1/device_remote_lanes_test" --gtest_brief=1 --gtest_filter='*/verbs'
+"${ran[@]}" 1 "$1/device_network_ll_test" --gtest_brief=1 --gtest_filter='*OverRdma'
 TUTTI_GPUDIRECT=auto "${ran[@]}" 1 "$1/device_listing_test" --gtest_brief=1
 "${ran[@]}" 6 "$1/device_network_test" --gtest_brief=1 \
   --gtest_filter='*OrderWrites:*SplitsWithinAndAcrossHosts/host:*NamesMissingRank_OnAllHosts/host:*AbortEndsWaits_OnOtherHosts/host:*InNewCommunicators/host:*HierarchicalAlgorithms/host:-*ConnectsHosts*'

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "src/base/owned.h"
+#include "src/executor/lane_operations.h"
 #include "transports/carrier.h"
 
 namespace tutti::test {
@@ -31,6 +32,7 @@ enum class Fault : std::uint8_t {
   late,              // Delivers messages only in the 20th call of advance().
   cannot_send,       // The same, and advance() fails from the first message on.
   no_announcement,   // Never announces that the other end puts nothing more.
+  reports_late,      // Delivers at once, and reports messages only in each 20th call of advance().
   break_down,        // Fails at the first message.
   break_down_later,  // Fails at message number 2 of a lane.
 };
@@ -80,6 +82,7 @@ class MemoryCarrier : public Carrier {
     if (fault_ == Fault::refuse_reach) return Carrier::register_device_memory(region);
     return RegisteredRegion{region.memory, "memory"};
   }
+  bool stores_whole_words() const override { return true; }
   Result<std::vector<std::byte>> register_reader(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(pipe_->mutex);
     mine_.landed[lane] = {reading.memory.slots, reading.view};
@@ -125,15 +128,16 @@ class MemoryCarrier : public Carrier {
     const Status sent =
         fault_ == Fault::cannot_send && !mine_.messages.empty() ? remote_error("memory cannot send") : Status();
     if (is_late() && !mine_.messages.empty() && ++late_calls_ < 20) return sent.copy();
+    if (fault_ == Fault::reports_late && ++late_calls_ % 20 != 0) {
+      for (const MemoryPipe::Message& message : mine_.messages) deliver(message);
+      return {};
+    }
     for (const MemoryPipe::Message& message : mine_.messages) {
       const bool late = fault_ == Fault::break_down_later && message.head.number == 2;
       if (fault_ == Fault::break_down || late) return remote_error("memory is out of order");
-      const MessageHead& head = message.head;
-      const auto landed = mine_.landed.find(head.lane);
-      if (landed != mine_.landed.end() && head.bytes <= landed->second.view.slot_bytes && head.bytes > 0)
-        std::memcpy(slot_of(landed->second.view, head.number), message.data, head.bytes);
-      other_.gone[head.lane] = head.number + 1;
-      TUTTI_CHECK_OK(events.arrived(head));
+      deliver(message);
+      other_.gone[message.head.lane] = message.head.number + 1;
+      TUTTI_CHECK_OK(events.arrived(message.head));
     }
     if (!mine_.messages.empty()) ring(other_);
     mine_.messages.clear();
@@ -154,6 +158,21 @@ class MemoryCarrier : public Carrier {
   }
 
  private:
+  // Stores a message in its slot, those of LL in whole words: thread blocks poll for these.
+  void deliver(const MemoryPipe::Message& message) const {
+    const auto landed = mine_.landed.find(message.head.lane);
+    if (landed == mine_.landed.end() || message.head.bytes > landed->second.view.slot_bytes) return;
+    std::byte* slot = slot_of(landed->second.view, message.head.number);
+    if (landed->second.view.protocol == Protocol::simple) {
+      if (message.head.bytes > 0) std::memcpy(slot, message.data, message.head.bytes);
+      return;
+    }
+    for (std::uint32_t at = 0; at < message.head.bytes; at += 2 * sizeof(std::uint64_t)) {
+      std::uint64_t data = 0;
+      const std::uint64_t flag = load_pair(reinterpret_cast<const std::uint64_t*>(message.data + at), data);
+      store_pair(reinterpret_cast<std::uint64_t*>(slot + at), data, flag);
+    }
+  }
   bool is_late() const { return fault_ == Fault::late || fault_ == Fault::cannot_send; }
   static void ring(MemoryPipe::End& end) {
     const std::uint64_t once = 1;

@@ -37,6 +37,7 @@ std::vector<Figure> figures_of(Costs& costs) {
                              {"launch_channel_us", &costs.launch_channel_us},
                              {"mapped_us", &costs.mapped_us},
                              {"proxy_us", &costs.proxy_us},
+                             {"post_us", &costs.post_us},
                              {"mapped_share", &costs.mapped_share},
                              {"fold_gbytes_per_s", &costs.fold_gbytes_per_s},
                              {"multicast", &costs.multicast},

@@ -34,6 +34,7 @@ struct Costs : tutti::Costs {
   // Time in which the proxy of a rank sends a message of a channel to another host, and receives one. It limits the
   // messages per second of a port, in each direction. 0: no limit.
   double proxy_us = 0;
+  double post_us = 0;          // Added to a hop of LL to another host: until a proxy sees the message.
   double launch_graph_us = 0;  // Host time per call in a graph.
   // Host time per call of one process for several devices: a constant, plus a term per device, plus a term per channel
   // of each device.

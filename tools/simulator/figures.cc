@@ -94,6 +94,7 @@ Costs with_kernels_of_tutti(Costs costs) {
   costs.awaits_stores = costs.joins_copies = true;
   costs.mapped_share = kernel.mapped_share;
   costs.proxy_us = kernel.proxy_us;
+  costs.post_us = kernel.post_us;
   costs.max_channels = kThreadBlocks;
   costs.slices = {1, 1, 1};
   costs.slots = {4, 4, 4};

@@ -302,8 +302,10 @@ void SimulatedLanes::arrive(std::uint32_t number) {
   Message& message = messages_[number];
   Lane& lane = lanes_[message.lane];
   const Costs& costs = request_.costs;
-  const double hop =
-      timeline_.jittered(costs.hop_us[lane.links_class][protocol_] + costs.received_us[protocol_]) + lane.latency_us;
+  const bool posted = protocol_ == static_cast<std::size_t>(Protocol::ll) &&
+                      lane.links_class == static_cast<std::uint8_t>(LinkClass::network);
+  const double hop_us = costs.hop_us[lane.links_class][protocol_] + (posted ? costs.post_us : 0);
+  const double hop = timeline_.jittered(hop_us + costs.received_us[protocol_]) + lane.latency_us;
   message.arrival_us = std::max(message.finish_us + hop, lane.last_arrival_us);
   lane.last_arrival_us = message.arrival_us;
   Chain& chain = message.chain;

@@ -82,6 +82,7 @@ void CallModel::set_lanes(Query& query) const {
   query.lane_channels = budget.channels_to_all();
   query.local_channels = budget.channels;
   query.remote_channels = budget.fewer_peers;
+  query.remote_ll_channels = on_devices_ && spans_network() ? budget.remote_ll_channels : 0;
   if (!spans_network()) query.slot_bytes = budget.slots.simple;
   if (rails_.partners() == 0 || query.problem.groups.empty()) return;
   const Problem& problem = query.problem;
@@ -160,7 +161,8 @@ double whole_bytes(const Query& query) {
 std::vector<std::string> notes_on_hosts(const simulator::Network& network) {
   if (network.cluster().hosts == 1) return {};
   std::vector<std::string> notes = {
-      "Times of several hosts are not validated: on published tables that were kept aside, the mean error was 37 %."};
+      "Times of several hosts are not validated: on published tables that were kept aside, the mean error was 37 %.",
+      "LL between hosts needs network ports that access GPU memory (GPUDirect RDMA)."};
   if (network.hosts_per_nvlink_domain() > 1)
     notes.emplace_back(
         "Within an NVLink domain, hosts share memory over NVLinks. Tutti was emulated there, and has not run on one.");

@@ -35,6 +35,8 @@ std::string against_protocol(const Query& query) {
   const Config& from = config();
   if (!from.protocol_is_from_nccl) return {};
   if (query.thread_blocks == 0 && from.protocol == "LL128") return "LL128 is for GPUs";
+  if (query.network && from.protocol != "Simple" && query.remote_ll_channels > 0)
+    return "between hosts, the library chooses between LL and Simple";
   if (query.network && from.protocol != "Simple") return "between hosts, Simple is the only protocol";
   if (query.thread_blocks > 0 && from.protocol != "Simple" && query.compression != CompressionFormat::none)
     return "on GPUs, Simple is the only protocol for compressed messages";

@@ -10,6 +10,7 @@
 #include "src/base/json.h"
 #include "src/tuner/autotuner.h"
 #include "src/tuner/choose.h"
+#include "src/tuner/choose_over_hosts.h"
 #include "src/tuner/coding.h"
 #include "tools/tutti/call_model.h"
 #include "tools/tutti/help.h"
@@ -263,8 +264,10 @@ void print_excluded(const Query& query) {
 std::string rejection(const Query& query) {
   const std::string simple = name(Protocol::simple);
   if (!query.network || query.protocol.empty() || query.protocol == simple) return {};
-  return "Tutti rejects such calls: between hosts, " + simple + " is the only protocol, but " +
-         std::string(query.protocol) + " is forced (--protocol, TUTTI_PROTOCOL)";
+  const bool few = query.protocol == name(Protocol::ll) && query.remote_ll_channels > 0 &&
+                   query.compression == CompressionFormat::none && query.max_relative_error == 0;
+  return "Tutti rejects such calls: " + (few ? std::string(kLlBetweenHosts) : "between hosts, they use " + simple) +
+         ", but " + std::string(query.protocol) + " is forced (--protocol, TUTTI_PROTOCOL)";
 }
 
 void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,

@@ -12,6 +12,7 @@
 #include "algorithms/catalogue.h"
 #include "src/model/gpu_kernel.h"
 #include "src/tuner/choose.h"
+#include "src/tuner/choose_over_hosts.h"
 #include "src/tuner/coding.h"
 #include "tools/simulator/figures.h"
 #include "tools/simulator/simulate.h"
@@ -41,7 +42,7 @@ class Simulations {
         network_(model.network()),
         costs_(model.costs()),
         on_device_(model.on_devices()),
-        only_simple_(on_device_ && request.kernels == simulator::Kernels::tutti && model.spans_network()),
+        between_hosts_(on_device_ && request.kernels == simulator::Kernels::tutti && model.spans_network()),
         problem_(simulator::problem_on(network_, request.collective, request.root)) {}
 
   // Prepares the requested algorithm, or all algorithms.
@@ -92,10 +93,14 @@ class Simulations {
       programs.push_back({each.algorithm->name(), &each.simulation.program(), each.ordered});
     notes_ = notes_on(request_, network_, programs);
     if (request_.like_nccl) return;  // Published tables of a rack show NCCL.
-    if (only_simple_ && request_.protocol.empty())
-      notes_.emplace_back("Simple is the only protocol of Tutti between hosts; --protocol simulates LL and LL128");
-    else if (only_simple_ && request_.protocol != name(Protocol::simple))
-      notes_.push_back("Tutti rejects such calls: between hosts, Simple is the only protocol");
+    const std::string_view protocol = request_.protocol;
+    const auto sends_sums = [](const Prepared& each) { return sends_sums_of_hosts(each.algorithm->name()); };
+    if (between_hosts_ && protocol.empty())
+      notes_.push_back(std::string(kLlBetweenHosts) + "; --protocol simulates LL and LL128 with all algorithms");
+    else if (between_hosts_ && protocol == name(Protocol::ll) && !std::ranges::all_of(simulations_, sends_sums))
+      notes_.push_back("Tutti rejects calls of other algorithms: " + std::string(kLlBetweenHosts));
+    else if (between_hosts_ && protocol == name(Protocol::ll128))
+      notes_.emplace_back("Tutti rejects such calls: LL128 needs NVLink between all ranks");
     const std::vector<std::string> on_hosts = notes_on_hosts(network_);
     notes_.insert(notes_.begin(), on_hosts.begin(), on_hosts.end());
   }
@@ -223,11 +228,11 @@ class Simulations {
   // Adds a note to the fastest run if the library would choose another algorithm, protocol or format.
   Status compare_with_choice(std::vector<SimulatedRun>& runs, double bytes) const {
     if (!on_device_ || request_.like_nccl || !request_.algorithm.empty() || requests_compression(request_)) return {};
-    const bool rejected = only_simple_ && !request_.protocol.empty() && request_.protocol != name(Protocol::simple);
-    if (rejected) return {};
     Query query = query_of("", request_.protocol, bytes);
     query.max_relative_error = request_.max_relative_error;
-    query.catalogue = catalogue(request_.collective);
+    if (between_hosts_ && request_.protocol == name(Protocol::ll128)) return {};
+    if (between_hosts_ && request_.protocol == name(Protocol::ll) && !has_ll_over_hosts(query, "host_one_shot"))
+      return {};
     Machine machine = network_.machine(costs_);
     if (request_.kernels == simulator::Kernels::tutti) set_gpu_kernel(machine.costs);  // It counts messages, not steps.
     query.machine = &machine;
@@ -291,7 +296,9 @@ class Simulations {
     if (!request_.protocol.empty()) return Names{request_.protocol};
     if (on_device_ && is_compressed(algorithm, bytes)) return Names{"Simple"};
     if (!on_device_ || network_.ranks() > kMaxRanksByProtocols) return Names{""};
-    if (!request_.like_nccl) return only_simple_ ? Names{"Simple"} : Names{"LL", "LL128", "Simple"};
+    const bool ll = has_ll_over_hosts(query_of(algorithm.name(), "", bytes), algorithm.name());
+    if (!request_.like_nccl && between_hosts_) return ll ? Names{"LL", "Simple"} : Names{"Simple"};
+    if (!request_.like_nccl) return Names{"LL", "LL128", "Simple"};
     return Names{name(TUTTI_TRY(nccl_protocol(network_, request_.collective, bytes)))};
   }
 
@@ -300,6 +307,7 @@ class Simulations {
     query.algorithm = algorithm;
     query.protocol = protocol;
     query.type = request_.type;
+    if (on_device_) query.catalogue = catalogue(request_.collective);
     return query;
   }
 
@@ -334,7 +342,7 @@ class Simulations {
   const simulator::Network& network_;
   const simulator::Costs& costs_;
   const bool on_device_;
-  const bool only_simple_;  // Tutti rejects the other protocols.
+  const bool between_hosts_;  // Tutti has LL for few algorithms, and no LL128.
   const Problem problem_;
   std::vector<Prepared> simulations_;
   std::vector<simulator::TraceEvent> traced_;

@@ -117,7 +117,7 @@ Status TcpConnection::move_by_carrier() {
   }
   for (const auto& [number, half] : lanes_.reading()) {
     if (!owes_credits(*half)) continue;
-    const std::uint64_t taken = load_acquire(&half->view.credits->taken);
+    const std::uint64_t taken = half->consumed();
     const bool reported = TUTTI_TRY(carrier_->credit(number, taken));
     if (!reported) return {};
     ++moves_;
@@ -150,7 +150,7 @@ Status TcpConnection::arrived(const MessageHead& head) {
   HalfLane& lane = *half;
   if (head.bytes > lane.spec.slot_bytes || head.number != lane.carried)
     return remote_error("received a message in the wrong order, or longer than its slot");
-  if (lane.carried - load_acquire(&lane.view.credits->taken) >= HalfLane::kSlots)
+  if (lane.carried - lane.consumed() >= HalfLane::kSlots)
     return remote_error("received a message without a free slot for it");
   deliver(lane, head.bytes, head.signature);
   return {};

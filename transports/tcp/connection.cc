@@ -94,6 +94,11 @@ Result<RegisteredRegion> TcpConnection::register_device_memory(const DeviceRegio
   return carrier_->register_device_memory(region);
 }
 
+bool TcpConnection::stores_whole_words() {
+  const std::lock_guard lock(mutex_);
+  return carrier_ != nullptr && carrier_->stores_whole_words();
+}
+
 // Copies messages that are being sent directly from slots.
 void TcpConnection::close(std::uint32_t context) {
   const std::lock_guard lock(mutex_);

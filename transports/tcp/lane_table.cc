@@ -24,6 +24,8 @@ void LaneTable::attach_memory(std::uint32_t context, LaneRegion region) { attach
 // The returned pointer keeps the whole region alive.
 Result<HalfMemory> LaneTable::memory_for(std::uint32_t context, const LaneSpec& spec) {
   const auto found = attached_.find(context);
+  if (spec.protocol == Protocol::ll && (found == attached_.end() || !found->second.region.holds_ll))
+    return invalid_usage("a lane of LL to another host needs slots in device memory, which its network card reaches");
   HalfMemory half;
   if (found == attached_.end()) {
     half.control = TUTTI_TRY(allocate_(HalfLane::memory_bytes(spec)));

@@ -132,7 +132,7 @@ Status TcpConnection::begin_message(const TcpFrameHeader& header) {
   HalfLane& lane = *into_;
   if (header.bytes > lane.spec.slot_bytes || header.number != lane.carried)
     return remote_error("received a message in the wrong order, or longer than its slot");
-  if (lane.carried - load_acquire(&lane.view.credits->taken) >= HalfLane::kSlots)
+  if (lane.carried - lane.consumed() >= HalfLane::kSlots)
     return remote_error("received a message without a free slot for it");
   at_ = slot_of(lane.view, lane.carried);
   if (missing_ == 0) end_message();

@@ -55,7 +55,7 @@ void TcpConnection::collect() {
     TcpFrameHeader header;
     header.kind = TcpFrameKind::credit;
     header.lane = number;
-    header.number = half->reported = load_acquire(&half->view.credits->taken);
+    header.number = half->reported = half->consumed();
     half->send_all = false;
     put(header, half->context, nullptr);
   }
@@ -92,14 +92,13 @@ void TcpConnection::notify(TcpFrameKind kind, std::uint32_t context, std::uint32
 
 // Returns true if the lane has enough new credits for a frame of their own.
 bool TcpConnection::owes_credits(const HalfLane& reading) {
-  const std::uint64_t owed = load_acquire(&reading.view.credits->taken) - reading.reported;
+  const std::uint64_t owed = reading.consumed() - reading.reported;
   return owed >= (reading.send_all ? 1 : HalfLane::kSlots / 2);
 }
 
 void TcpConnection::send_credits() {
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, half] : lanes_.reading())
-    half->send_all = load_acquire(&half->view.credits->taken) != half->reported;
+  for (const auto& [number, half] : lanes_.reading()) half->send_all = half->consumed() != half->reported;
   exchange();
 }
 

@@ -312,7 +312,7 @@ Status VerbsCarrier::received(const VerbsRecord& record, std::span<const std::by
 }
 
 Status VerbsCarrier::notify(const MessageHead& head, const Reading& lane) {
-  if (lane.slots.memory->ordered) return events_->arrived(head);
+  if (lane.slots.memory->ordered || has_inline_flags(lane.view.protocol)) return events_->arrived(head);
   held_.push_back({head, lane.slots.memory});
   return {};
 }

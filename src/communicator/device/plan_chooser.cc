@@ -129,19 +129,24 @@ std::vector<std::pair<const Algorithm*, RemotePeers>> DevicePlanChooser::algorit
 
 // LL and LL128 need data and flag to arrive together in one access. Some paths from GPUs to host memory do not
 // guarantee that, so host memory requires Simple, where a counter follows the data. PCIe may split the 128 bytes of
-// LL128. Compressed messages require Simple, too: a group of encoded elements is larger than most LL messages.
+// LL128. Compressed messages require Simple, too: a group of encoded elements is larger than most LL messages. Between
+// hosts the choice of the tuner replaces a request by NCCL's variable, because LL serves few algorithms there.
 Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOptions& options,
                                                         CompressionFormat compression) const {
   const bool compressed = compression != CompressionFormat::none;
   if (!peers_.through_host() && !compressed) return protocol_on_devices(options);
+  const bool chooses = peers_.has_remote_ll() && !compressed;
+  if (chooses && (options.protocol.empty() || (options.protocol == "LL" && !options.protocol_is_from_nccl)))
+    return std::string_view(options.protocol);
   if (options.protocol.empty() || options.protocol == "Simple") return std::string_view("Simple");
   if (options.protocol != "LL" && options.protocol != "LL128") return std::string_view(options.protocol);
   const std::string why = "protocol '" + options.protocol + "' " +
                           (compressed ? "does not support compression format " + std::string(name(compression))
+                           : chooses  ? "does not serve all calls between hosts"
                                       : "does not work through host memory, which connects some of these ranks");
   if (!options.protocol_is_from_nccl) return unsupported(why + ": use Simple, or do not force a protocol");
   warn_about_nccl_variable("NCCL_PROTO", why);
-  return std::string_view("Simple");
+  return std::string_view(chooses ? "" : "Simple");
 }
 
 Result<std::string_view> DevicePlanChooser::protocol_on_devices(const CommunicatorOptions& options) const {
@@ -184,6 +189,7 @@ Result<Query> DevicePlanChooser::query_of(const Call& call, const Problem& probl
               .local_channels = peers_.lanes().channels,
               .orders = static_cast<std::uint32_t>(rings_.each.size()),
               .remote_channels = peers_.lanes().fewer_peers,
+              .remote_ll_channels = peers_.has_remote_ll() ? peers_.lanes().remote_ll_channels : 0,
               .slot_bytes = peers_.network() ? Query().slot_bytes : peers_.lanes().slots.simple,
               .ll_slot_bytes = ll_words_capacity(peers_.lanes().slots.ll),
               .ring = peers_.ring(),

@@ -283,6 +283,22 @@ Status PeerSet::open_remote_lanes(const std::vector<Communicator*>& members, Set
     Status opened = set[i].open_remote_lanes(members[i]->mesh(), contexts[i]).during("opening lanes to other hosts");
     if (!opened.ok()) return members[i]->fail(std::move(opened));
   }
+  return agree_on_remote_ll(members, set);
+}
+
+// Ranks use LL between hosts if all of them can. Host memory does not hold LL.
+Status PeerSet::agree_on_remote_ll(const std::vector<Communicator*>& members, Set& set) {
+  if (set.front().budget_.remote_ll_channels == 0) return {};
+  std::vector<std::vector<std::uint8_t>> own;
+  for (const PeerSet& each : set) own.push_back({each.holds_remote_ll()});
+  const auto all = TUTTI_TRY(gather(members, own));
+  const auto without = std::ranges::find(all.front(), 0);
+  if (without == all.front().end()) return {};
+  for (PeerSet& each : set) each.budget_.remote_ll_channels = 0;
+  log(LogLevel::info,
+      "small sums between hosts use Simple, not LL: rank %td has lanes in memory of the host, or does not use RDMA "
+      "verbs",
+      without - all.front().begin());
   return {};
 }
 

@@ -20,6 +20,10 @@ constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kRemoteBytes = 96 * 1024 * kKiB;
 constexpr std::size_t kPartnerBytes = 256 * 1024 * kKiB;
 constexpr std::size_t kRailBytes = 256 * 1024 * kKiB;
+// For LL lanes of a rank from and to other hosts; a further communicator has as much. More channels than
+// kMaxRemoteLlChannels are not faster, since a proxy sends a message per microsecond.
+constexpr std::size_t kRemoteLlBytes = 64 * 1024 * kKiB;
+constexpr std::uint32_t kMaxRemoteLlChannels = 16;
 // Sizes of slots along a rail, and the number of channels below which the next size is used instead. Messages of less
 // than about 50 KiB do not fill a port (docs/design/gpu-predictions.md).
 constexpr std::array kRailChoices = {std::pair(64 * kKiB, 4U), std::pair(32 * kKiB, 6U), std::pair(16 * kKiB, 4U),
@@ -116,6 +120,10 @@ void choose_lanes_between_hosts(const LaneRoom& room, std::uint32_t max_channels
   while (budget.fewer_peers.partners > budget.remote_channels && !room.holds_partners(budget))
     --budget.fewer_peers.partners;
   if (room.peers.others_on_rail > 0) choose_lanes_on_rail(room, budget);
+  budget.remote_ll_channels = kMaxRemoteLlChannels;
+  const std::size_t peers = room.peers.partners + room.peers.others_on_rail;
+  while (budget.remote_ll_channels > 1 && peers * 2 * budget.remote_ll_bytes(RemotePeers::rail) > kRemoteLlBytes)
+    --budget.remote_ll_channels;
 }
 
 }  // namespace
@@ -179,6 +187,15 @@ std::size_t LaneBudget::remote_bytes(RemotePeers peer) const {
 std::size_t LaneBudget::remote_slots_bytes(RemotePeers peer) const {
   return remote_lanes(peer) *
          round_up(HalfLane::slots_bytes(message_spec(0, 1, 0, slots_between_hosts(peer))), kPageBytes);
+}
+
+std::size_t LaneBudget::remote_ll_bytes(RemotePeers peer) const {
+  return remote_ll_lanes(peer) * HalfLane::kCounterBytes + remote_ll_slots_bytes(peer);
+}
+
+std::size_t LaneBudget::remote_ll_slots_bytes(RemotePeers peer) const {
+  const LaneSpec spec = spec_of({.peer = 1}, 0, Protocol::ll, Slots::max, slots_between_hosts(peer));
+  return remote_ll_lanes(peer) * round_up(HalfLane::slots_bytes(spec), kPageBytes);
 }
 
 // Counts targets only: every lane that a rank reads is written by a peer.

@@ -46,6 +46,8 @@ struct LaneBudget {
   // Maximum channels between any two ranks of different hosts, and for plans with fewer peers there.
   std::uint32_t remote_channels = kMaxLaneChannels;
   RemoteChannels fewer_peers = {};
+  // Channels with an LL lane to each rank of other hosts on the rail, if RemoteLanes::holds_ll(); 0: there are none.
+  std::uint32_t remote_ll_channels = 0;
   // Bytes from one rank to another, a multiple of the page size; 0: lanes are allocated on demand.
   std::size_t bytes = 0;
   // Each of several ranks of a host has one, for use if NVLink connects all of them; of several hosts, only if devices
@@ -60,12 +62,19 @@ struct LaneBudget {
   }
   // Channels of plans with lanes between any ranks.
   std::uint32_t channels_to_all() const { return std::min(channels, remote_channels); }
-  // Bytes from one rank to another on a different host, for Simple lanes only.
+  // Bytes of Simple lanes from one rank to another on a different host, and of their slots alone, which may be stored
+  // separately.
   std::size_t remote_bytes(RemotePeers peer) const;
-  std::size_t remote_slots_bytes(RemotePeers peer) const;  // Bytes of the slots alone, which may be stored separately.
+  std::size_t remote_slots_bytes(RemotePeers peer) const;
+  // The same for LL lanes.
+  std::size_t remote_ll_bytes(RemotePeers peer) const;
+  std::size_t remote_ll_slots_bytes(RemotePeers peer) const;
 
  private:
   std::size_t remote_lanes(RemotePeers peer) const;
+  std::size_t remote_ll_lanes(RemotePeers peer) const {
+    return peer == RemotePeers::all ? 0 : std::size_t{kRailTags} * remote_ll_channels;
+  }
 };
 
 // Maximum numbers of peers of any rank.

@@ -128,6 +128,16 @@ Status PeerSet::open_remote_lanes(const Mesh& mesh, const std::vector<std::uint3
   return {};
 }
 
+bool PeerSet::holds_remote_ll() const {
+  if (routes_.host_pairs() > 0) return false;
+  for (Rank peer = 0; peer < ranks(); ++peer) {
+    const auto& lanes = remote_lanes_[peer];
+    const bool on_rail = lanes != nullptr && rails_.between(self_, peer) != RemotePeers::all;
+    if (on_rail && !lanes->holds_ll()) return false;
+  }
+  return true;
+}
+
 std::vector<TcpConnection*> PeerSet::connections() const {
   std::vector<TcpConnection*> all;
   for (const auto& lanes : remote_lanes_) {

@@ -59,6 +59,8 @@ class PeerSet {
   // True if the lanes of some pair of ranks are in host memory. The same on all ranks.
   bool through_host() const { return routes_.host_pairs() > 0 || network(); }
   bool network() const { return routes_.network(); }
+  // True if LL serves lanes along rails and those within hosts. The same on all ranks.
+  bool has_remote_ll() const { return budget_.remote_ll_channels > 0 && network(); }
   // True if some ranks are on other hosts, which the network or NVLinks connect. The same on all ranks.
   bool spans_hosts() const { return spans_hosts_; }
   // True if the ranks of each pair on a host share a GPU or are connected by NVLink, which delivers 128 bytes together.
@@ -133,6 +135,7 @@ class PeerSet {
   static Status find_routes(const std::vector<Communicator*>& members, Set& set, const std::vector<PeerInfos>& all);
   static Status share_host_memory(const std::vector<Communicator*>& members, Set& set);
   static Status open_remote_lanes(const std::vector<Communicator*>& members, Set& set);
+  static Status agree_on_remote_ll(const std::vector<Communicator*>& members, Set& set);
   static Status bind_multicast(const std::vector<Communicator*>& members, Set& set);
 
   // Returns the information about this rank for its peers.
@@ -154,6 +157,8 @@ class PeerSet {
   Status use_host_memory(Segment memory);
   // contexts[a * ranks + b]: context of the lanes between ranks a and b on their connection; the lower rank chose it.
   Status open_remote_lanes(const Mesh& mesh, const std::vector<std::uint32_t>& contexts);
+  // True if this rank's lanes may use LL, within the host and along its rail to other hosts.
+  bool holds_remote_ll() const;
 
   Rank self_;
   Hosts hosts_;

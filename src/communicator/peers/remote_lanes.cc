@@ -14,21 +14,27 @@ Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> d
   return made;
 }
 
-// Places the slots of both directions: in device memory if the carrier can access it, else in host memory.
+// Places the slots of both directions: in device memory if the carrier can access it, else in host memory, without
+// those of LL.
 Status RemoteLanes::place_slots(const RemoteLanesOptions& options) {
   const GpuDirect wanted = options.gpudirect;
-  const std::size_t slots_bytes = 2 * options.budget.remote_slots_bytes(options.peer);
+  const LaneBudget& budget = options.budget;
+  const bool whole_words = connection_->stores_whole_words();
+  const std::size_t ll_bytes = whole_words ? 2 * budget.remote_ll_bytes(options.peer) : 0;
+  const std::size_t ll_slots_bytes = whole_words ? 2 * budget.remote_ll_slots_bytes(options.peer) : 0;
+  const std::size_t slots_bytes = 2 * budget.remote_slots_bytes(options.peer) + ll_slots_bytes;
   Result<RegisteredRegion> reached =
       take_direct_slots(device_, {slots_bytes, wanted},
                         [this](const DeviceRegion& slots) { return connection_->register_device_memory(slots); });
   LaneRegion region;
-  region.bytes = round_up(2 * options.budget.remote_bytes(options.peer), mapped_page_bytes());
+  region.bytes = round_up(2 * budget.remote_bytes(options.peer), mapped_page_bytes());
   direct_ = reached.ok();
   if (direct_) {
+    region.holds_ll = holds_ll_ = whole_words;
     how_ = reached.value().how;
     region.slots = std::move(reached.value().memory);
     region.slots_bytes = slots_bytes;
-    region.bytes = round_up(region.bytes - slots_bytes, mapped_page_bytes());
+    region.bytes = round_up(region.bytes + ll_bytes - slots_bytes, mapped_page_bytes());
     region.memory = TUTTI_TRY(HalfLane::allocate_shared(region.bytes));
   } else {
     const std::string why = std::move(reached).status().message();

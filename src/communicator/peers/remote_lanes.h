@@ -41,6 +41,8 @@ class RemoteLanes {
   TcpConnection& connection() const { return *connection_; }
   // Describes where slots are, for the log: "mlx5_0 by dma-buf", or "memory of the host (...)" with the reason.
   const std::string& how() const { return how_; }
+  // True if lanes may use LL: slots are in device memory, where the carrier stores whole words.
+  bool holds_ll() const { return holds_ll_; }
   // True if all posted data proceeds without further calls. Sends what it can.
   bool drained() const { return connection_->drained(context_); }
 
@@ -58,6 +60,7 @@ class RemoteLanes {
   const std::uint32_t context_;
   std::string how_;
   bool direct_ = false;  // Slots are in device memory.
+  bool holds_ll_ = false;
   LaneMemory memory_;
   HostMemory mapped_;
 };

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "src/tuner/choose_over_hosts.h"
+
 namespace tutti {
 namespace {
 
@@ -47,9 +49,20 @@ Status check_rounding(const Query& query, const Choice& choice) {
                      "; do not force an algorithm, or set compression to raw");
 }
 
+// Fails if a forced protocol does not serve the algorithm between hosts.
+Status check_between_hosts(const Query& query, const Choice& choice) {
+  if (!query.network || has_protocol_over_hosts(query, choice.algorithm, choice.protocol)) return {};
+  const Algorithm* algorithm = find(query.problem.collective, choice.algorithm);
+  return unsupported("protocol '" + std::string(name(choice.protocol)) + "' with algorithm '" +
+                     std::string(choice.algorithm) +
+                     "': " + (algorithm == nullptr ? "" : ruled_out(query, *algorithm, choice.protocol)) +
+                     "; use Simple, or do not force a protocol");
+}
+
 Result<Choice> choose_by_tuner(const Call& call, const Query& query) {
   Choice choice = TUTTI_TRY(choose(query));
   TUTTI_CHECK_OK(check_rounding(query, choice));
+  TUTTI_CHECK_OK(check_between_hosts(query, choice));
   const bool finds_ring = query.thread_blocks > 0 && has_ring(query, choice.algorithm);
   if (choice.staged && query.problem.ranks > 1 && !finds_ring) {
     const char* const needed =

@@ -136,6 +136,7 @@ class CpuBackend {
     send_ll(lane, signature, data, bytes);
   }
   static void take_ll_message(LaneState& lane) { take(lane); }
+  static void count_ll_message(LaneState& lane, Signature, std::uint64_t) { count_message(lane); }
   static void copy(std::uint32_t, std::uint64_t, Fold) {}  // Copies are joined for thread blocks only.
 
   std::byte* stage(std::uint32_t operand) { return stage_ + operand * BackendMemory::kStageBytes; }

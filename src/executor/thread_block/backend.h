@@ -197,6 +197,10 @@ class ThreadBlockBackend {
     if (lane.view.credits != nullptr) store_relaxed(&lane.view.credits->taken, lane.next);
   }
 
+  TUTTI_HOST_DEVICE static void count_ll_message(LaneState& lane, Signature signature, std::uint64_t bytes) {
+    count_ll_words(lane, signature, bytes);
+  }
+
   TUTTI_HOST_DEVICE void source(std::uint32_t index, std::byte* pointer) {
     add(memory_.sources, index, pointer);
     memory_.scaled[index] = 0;

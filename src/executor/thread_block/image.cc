@@ -86,6 +86,7 @@ std::vector<std::uint32_t> answers_of(const Program& program, const Extents& ext
   };
   each_ll(false, [&](const Operand& operand) { received[operand.peer] = operand.first; });
   each_ll(true, [&](const Operand& operand) {
+    if (program.lanes[operand.first]->view.words != nullptr) return;  // The connection may still read the slots.
     if (const auto found = received.find(operand.peer); found != received.end()) answers[operand.first] = found->second;
   });
   return answers;

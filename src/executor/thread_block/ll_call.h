@@ -162,19 +162,25 @@ class LlCall {
     end(i) = {slot | (has_room(lane, lane.seen) ? 0U : 1U), line_flag(lane, call_.signature)};
   }
 
+  // Credits of other hosts lie in host memory. One thread reads them while messages are in transit, before the lane is
+  // full and all threads wait for them.
+  TUTTI_HOST_DEVICE static bool runs_low(const LaneState& lane) {
+    return lane.view.words != nullptr && lane.next - lane.seen >= std::uint64_t{1} << lane.view.slot_shift >> 1;
+  }
+
   // Counts the messages of a step, after all threads have received and sent their words. See
   // ThreadBlockBackend::take_ll_message() for the order of credits.
-  TUTTI_HOST_DEVICE void count_messages(const StraightStep& step) const {
+  TUTTI_HOST_DEVICE void count_messages(const StraightStep& step, std::uint64_t bytes) const {
     TUTTI_ROLLED
     for (std::uint32_t k = thread_block_.thread(); k < std::uint32_t{step.receives} + step.sends;
          k += thread_block_.thread_count()) {
       const std::uint32_t i = number_of(lanes_of(step)[k]);
       LaneState& lane = state(i);
-      ++lane.next;
       if (k < step.receives) {
-        store_relaxed(&lane.view.credits->taken, lane.next);
-      } else if (end(i).full()) {
-        lane.seen = load_acquire(&lane.view.credits->taken);
+        store_relaxed(&lane.view.credits->taken, ++lane.next);
+      } else {
+        count_ll_words(lane, call_.signature, bytes);
+        if (end(i).full() || runs_low(lane)) lane.seen = load_acquire(&lane.view.credits->taken);
       }
       prepare(i);
     }
@@ -212,7 +218,7 @@ class LlCall {
                               : fold<kMaxLlInputs>(piece);
     const Progress progress = thread_block_.agree(own_);
     if (progress != Progress::done) return progress;
-    count_messages(step);
+    count_messages(step, piece.bytes);
     if (image().ll == Image::kLlJoins) thread_block_.join();
     return Progress::done;
   }

@@ -53,6 +53,13 @@ TUTTI_HOST_DEVICE inline void ll_words_send(std::byte* slot, std::uint64_t flag,
   }
 }
 
+// Counts a message of `bytes` of data after all threads have sent their words, followed by a barrier. Posts it if a
+// connection sends it to another host: the release makes the words visible before the counter.
+TUTTI_HOST_DEVICE inline void count_ll_words(LaneState& lane, Signature signature, std::uint64_t bytes) {
+  if (lane.view.words == nullptr) return count_message(lane);
+  simple_post(lane, signature, ll_words_for(bytes) * kWordBytes);
+}
+
 // Copies this thread's words to `to`. `await` takes a poll function and returns its result. Returns null if all words
 // have arrived, otherwise the address of a missing flag.
 //

@@ -84,6 +84,32 @@ TEST(Rails, AreNone_WithoutEqualHosts) {
   EXPECT_EQ(Rails(RankMapping{.groups = {{2, 3}}, .order = {}}).partners(), 0U);
 }
 
+// Lanes of LL have kRailTags tags, also those to partners, and are in a memory of their own.
+TEST(Rails, CarrySumsByLl) {
+  for (const Rank hosts : {2U, 3U, 4U, 5U, 8U, 12U, 33U}) {
+    const RankMapping mapping = hosts_of(hosts, 2);
+    const Rails rails(mapping);
+    TagsByPair tags;
+    for (const char* algorithm : {"host_one_shot", "host_doubling"}) {
+      const Problem problem = {.collective = Collective::all_reduce, .ranks = 2 * hosts, .groups = mapping.groups};
+      std::vector<Plan> plans = emit_plans(*find(Collective::all_reduce, algorithm), problem);
+      EXPECT_NE(rails.peers_of(plans, {}), RemotePeers::all) << algorithm << ' ' << hosts;
+      add_tags(std::move(plans), tags);
+      for (const auto& [pair, used] : tags) {
+        const bool between_hosts = pair.first / 2 != pair.second / 2;
+        EXPECT_LE(between_hosts ? used.size() : 0, kRailTags) << algorithm << ' ' << hosts;
+      }
+    }
+  }
+  for (const Rank hosts : {2U, 4U, 8U, 64U}) {
+    const LaneBudget budget = budget_of(hosts, 8);
+    EXPECT_EQ(budget.remote_ll_channels, hosts <= 8 ? 16U : 7U) << hosts;
+    EXPECT_LE(2 * (hosts - 1) * budget.remote_ll_bytes(RemotePeers::rail), 64U << 20) << hosts;
+    EXPECT_EQ(budget.remote_ll_bytes(RemotePeers::all), 0U);
+  }
+  EXPECT_EQ(budget_of(2, 1).remote_ll_channels, 0U) << "no rails";
+}
+
 // Default algorithms of large calls must be on rails, so that they have many channels.
 TEST(Rails, CarryHierarchicalPlans) {
   for (const Rank hosts : {2U, 3U, 4U, 5U, 8U, 12U}) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "src/executor/thread_block/ll_words.h"
 #include "tests/executor/host_device.h"
 #include "tests/transports/ends.h"
 #include "tests/transports/memory_carrier.h"
@@ -20,12 +21,16 @@ bool says(const std::string& text, const std::string& words) { return text.find(
 // Two connected ranks, each with its own device.
 class Far {
  public:
-  explicit Far(std::unique_ptr<CarrierSource> source, const HostDeviceOptions& device = {})
-      : devices_{HostDevice(device), HostDevice(device)}, ends_(std::move(source)) {}
+  // `partners`: 0 if the ranks are not on one rail, else their host has two ranks.
+  explicit Far(std::unique_ptr<CarrierSource> source, const HostDeviceOptions& device = {}, Rank partners = 0)
+      : budget_(budget_for({.local = partners / 2, .remote = std::max(partners, 1U), .partners = partners / 2})),
+        peer_(partners == 0 ? RemotePeers::all : RemotePeers::partners),
+        devices_{HostDevice(device), HostDevice(device)},
+        ends_(std::move(source)) {}
 
   Result<std::unique_ptr<RemoteLanes>> make(int end, GpuDirect wanted, std::uint32_t context = kContext) {
     const std::shared_ptr<Device> device(&devices_[end], [](Device*) {});
-    return RemoteLanes::make(device, *ends_.ends[end], {context, budget_, RemotePeers::all, wanted});
+    return RemoteLanes::make(device, *ends_.ends[end], {context, budget_, peer_, wanted});
   }
   std::unique_ptr<RemoteLanes> made(int end, GpuDirect wanted) {
     auto made = make(end, wanted);
@@ -38,7 +43,7 @@ class Far {
   // Sends messages of several lengths from end 0 to end 1, more than there are slots. Expects that all arrive
   // unchanged.
   void expect_carried(RemoteLanes& from, RemoteLanes& to) {
-    const LaneSpec spec = message_spec(0, 1, 0, budget_.slots_between_hosts(RemotePeers::all));
+    const LaneSpec spec = message_spec(0, 1, 0, budget_.slots_between_hosts(peer_));
     LaneState writing = {.view = from.lane(spec, LaneEnd::writer).value().forward};
     LaneState reading = {.view = to.lane(spec, LaneEnd::reader).value().forward};
     for (std::uint64_t number = 0; number < 3 * HalfLane::kSlots; ++number) {
@@ -51,12 +56,41 @@ class Far {
     }
     ends_.until([&] { return ends_.drained(0); });
   }
+  // The same by LL, whose words the reader takes before the connection reports the message.
+  void expect_words_carried(RemoteLanes& from, RemoteLanes& to) {
+    const LaneSpec spec = spec_of({.peer = 1}, 0, Protocol::ll, Slots::max, budget_.slots);
+    LaneState writing = {.view = from.lane(spec, LaneEnd::writer).value().forward};
+    LaneState reading = {.view = to.lane(spec, LaneEnd::reader).value().forward};
+    const ThreadGroup alone = {0, 1};
+    for (std::uint64_t number = 0; number < 3 * HalfLane::kSlots; ++number) {
+      const Signature signature = {static_cast<std::uint32_t>(number) % 5};
+      const std::size_t lengths[] = {0, 8, 1000, ll_words_capacity(budget_.slots.ll)};
+      const std::vector<std::byte> message = message_of(number, lengths[number % 4]);
+      ends_.until([&] { return slot_free(writing); });
+      const std::uint64_t flag = line_flag(writing, signature);
+      ll_words_send(slot_of(writing.view, writing.next), flag, message.data(), message.size(), alone);
+      count_ll_words(writing, signature, message.size());
+      std::vector<std::byte> received(message.size());
+      const auto await = [&](auto&& poll) {
+        Progress progress = Progress::waiting;
+        ends_.until([&] { return (progress = poll()) != Progress::waiting; });
+        return progress;
+      };
+      ASSERT_EQ(ll_words_receive(slot_of(reading.view, reading.next), line_flag(reading, signature), received.data(),
+                                 received.size(), alone, await),
+                nullptr);
+      ASSERT_EQ(received, message) << number;
+      take(reading);
+    }
+    ends_.until([&] { return ends_.drained(0); });
+  }
   void end_connections() {
     for (auto& end : ends_.ends) end.reset();
   }
 
  private:
-  LaneBudget budget_ = budget_for({.local = 0, .remote = 1});
+  const LaneBudget budget_;
+  const RemotePeers peer_;
   HostDevice devices_[2];
   Connections ends_;
 };
@@ -99,6 +133,48 @@ TEST(RemoteLanes, UseHostMemory_WhenCarrierDoesNotReachDevice) {
     EXPECT_EQ(refused.code(), Code::unsupported);
     EXPECT_TRUE(says(refused.message(), "TUTTI_GPUDIRECT is on") && says(refused.message(), why)) << refused.message();
   }
+}
+
+TEST(RemoteLanes, HoldLl_OnDevice) {
+  for (const Fault fault : {Fault::none, Fault::reports_late}) {
+    Far remote(memory(fault), {}, 2);
+    const auto one = remote.made(0, GpuDirect::on), other = remote.made(1, GpuDirect::on);
+    ASSERT_TRUE(one->holds_ll() && other->holds_ll());
+    remote.expect_words_carried(*one, *other);
+    remote.expect_carried(*one, *other);
+  }
+}
+
+// Both directions, in any order.
+TEST(RemoteLanes, HoldAllLanesOfBudget) {
+  Far remote(memory(), {}, 2);
+  const auto lanes = remote.made(0, GpuDirect::on);
+  const LaneBudget& budget = remote.budget();
+  const auto open = [&](Protocol protocol, Rank writer, std::uint32_t channel, std::uint32_t tag) {
+    LaneSpec spec = spec_of({.peer = 1, .tag = static_cast<std::uint16_t>(tag)}, 0, protocol, Slots::max, budget.slots);
+    if (writer == 1) std::swap(spec.writer, spec.reader);
+    spec.channel = static_cast<std::uint16_t>(channel);
+    return lanes->lane(spec, writer == 0 ? LaneEnd::writer : LaneEnd::reader).ok();
+  };
+  for (const Rank writer : {0U, 1U}) {
+    for (std::uint32_t channel = 0; channel < budget.remote_ll_channels; ++channel)
+      EXPECT_TRUE(open(Protocol::ll, writer, channel, 0)) << channel;
+    for (std::uint32_t channel = 0; channel < budget.fewer_peers.partners; ++channel)
+      for (std::uint32_t tag = 0; tag < kMaxLaneTags; ++tag)
+        EXPECT_TRUE(open(Protocol::simple, writer, channel, tag)) << channel;
+    for (std::uint32_t channel = 0; channel < kMaxMessageChannels; ++channel)
+      EXPECT_TRUE(open(Protocol::simple, writer, kMessageChannel + channel, 0)) << channel;
+  }
+  EXPECT_GT(budget.remote_ll_channels, 0U);
+  EXPECT_FALSE(open(Protocol::ll, 0, 100, 0)) << "there is no more memory";
+}
+
+TEST(RemoteLanes, HoldNoLl_InHostMemory) {
+  Far remote(memory(), {}, 2);
+  const auto lanes = remote.made(0, GpuDirect::off);
+  EXPECT_FALSE(lanes->holds_ll());
+  const LaneSpec spec = spec_of({.peer = 1}, 0, Protocol::ll, Slots::max, remote.budget().slots);
+  EXPECT_FALSE(lanes->lane(spec, LaneEnd::writer).ok());
 }
 
 // Destroys the lanes of one end only. Their device memory must stay allocated, since the other end may write to it.
