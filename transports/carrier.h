@@ -70,8 +70,8 @@ class Carrier {
   virtual Result<RegisteredRegion> register_device_memory(const DeviceRegion& region) {
     return unsupported(name() + " does not reach memory of " + region.name);
   }
-  // True if messages are stored in device memory in units of 16 aligned bytes, so that slots there may be those of LL.
-  virtual bool stores_whole_words() const { return false; }
+  // True if slots in device memory may be those of LL: messages are stored there in units of 8 aligned bytes.
+  virtual bool supports_ll() const { return false; }
   // Registers a lane that this end reads. Returns the data that its writer passes to attach(), at most
   // kMaxCarrierBytes. Call it after connect().
   virtual Result<std::vector<std::byte>> register_reader(std::uint32_t lane, const HalfLane& reading) = 0;

@@ -25,7 +25,7 @@ struct HalfMemory {
 struct HalfLane {
   // Fails unless a network can carry the lane: it uses Simple or LL, with slots of a valid size. Halves are always
   // one-way, because sharing slots with a partner lane would cost transfers here. Slots of LL must be zeroed, and the
-  // carrier must store whole words: the reader takes messages before the connection reports them.
+  // carrier must support LL: the reader takes messages before the connection reports them.
   static Status check(const LaneSpec& spec);
   // Bytes of a half, with counters and slots. `spec` must pass check().
   static std::size_t memory_bytes(const LaneSpec& spec);

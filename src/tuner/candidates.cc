@@ -59,13 +59,14 @@ std::string against_algorithm(const Query& query, const Algorithm& algorithm) {
 std::string against_protocol(const Query& query, const Algorithm& algorithm, Protocol protocol) {
   if (!query.protocol.empty() && query.protocol != name(protocol)) return "another protocol is forced";
   if (protocol == Protocol::ll128 && query.thread_blocks == 0) return "GPUs only";
+  if (query.network && protocol == Protocol::ll128) return "lanes between hosts have no LL128";
   if (protocol == Protocol::ll128 && query.protocol.empty()) return "not measured on GPUs yet";
   if ((is_mapped(algorithm) || is_staged(algorithm)) && protocol != Protocol::simple)
     return "accesses memory of other ranks, with " + std::string(name(Protocol::simple)) + " only";
   if (query.network && !has_protocol_over_hosts(query, algorithm.name(), protocol)) {
-    if (query.remote_ll_channels == 0)
-      return name(Protocol::simple) + std::string(" is the only protocol between hosts");
-    return protocol == Protocol::ll ? std::string(kLlBetweenHosts) : "LL128 needs NVLink between all ranks";
+    if (query.remote_ll_channels > 0) return std::string(kLlBetweenHosts);
+    return query.thread_blocks > 0 ? "lanes between hosts have no LL without GPUDirect"
+                                   : name(Protocol::simple) + std::string(" is the only protocol between hosts");
   }
   if (query.thread_blocks > 0 && query.compression != CompressionFormat::none && protocol != Protocol::simple)
     return name(Protocol::simple) + std::string(" is the only protocol for compressed messages on GPUs");

@@ -17,13 +17,16 @@ constexpr std::uint64_t kMaxDoublingBytes = 512 * kKiB;
 // The same on hosts, or NVLink domains, of more than kFewRanks ranks whose switches add: bytes that a rank sends
 // inside.
 constexpr std::uint64_t kWholeSumBytesInside = 256 * kKiB;
-// The same by LL: maximum messages of kLlChannelBytes that a rank sends between hosts. Above, more hosts than
+// Calls by LL: maximum messages of kLlChannelBytes that a rank sends between hosts. Above, more hosts than
 // kMaxSeveralHosts use recursive doubling, up to a size that grows with their number.
 constexpr std::uint64_t kMaxLlMessages = 31;
 constexpr std::uint64_t kLlDoublingBytesPerHost = 512;
 // Sums of which each host adds a part, with messages to all hosts: size times the number of hosts. Between 3 and
 // kFewHosts hosts, of any size.
 constexpr std::uint64_t kStagedSumBytes = 48 * 1024 * kKiB;
+// More hosts than these use recursive doubling up to a size: messages to all hosts take long.
+constexpr std::size_t kMaxHostsOfParts = 32;
+constexpr std::uint64_t kDoublingBytesOfMany = 128 * kKiB;
 // From this size on, more than 2 hosts use trees, even if there are few. Messages of trees do not get shorter.
 constexpr std::uint64_t kTreeSumBytesOfFew = 32 * 1024 * kKiB;
 // More hosts than these have the limits that end with OfMany.
@@ -80,19 +83,19 @@ bool is_whole_sum(const Query& query, std::size_t hosts) {
 
 bool is_large_host(const Query& query) { return query.problem.groups[0][0] > kFewRanks; }
 
-// The algorithm for a sum by LL; empty: Simple is predicted to be faster, or there are no lanes of LL.
-std::string_view sum_by_ll(const Query& query) {
-  if (query.problem.collective != Collective::all_reduce || query.compression != CompressionFormat::none) return "";
-  if (!query.protocol.empty() && query.protocol != "LL") return "";
-  if (!has_ll_over_hosts(query, "host_one_shot")) return "";
+// The algorithm for a call by LL; empty: Simple is predicted to be faster, or there are no lanes of LL.
+std::string_view choose_ll(const Query& query) {
+  if (query.compression != CompressionFormat::none || (!query.protocol.empty() && query.protocol != "LL")) return "";
+  const bool sums = query.problem.collective == Collective::all_reduce;
+  const std::string_view first = sums ? "host_one_shot" : "hierarchical";
+  if (!has_ll_over_hosts(query, first)) return "";
   const std::size_t hosts = query.problem.groups[0].size();
   const std::uint64_t channels = (query.block_bytes + kLlChannelBytes - 1) / kLlChannelBytes;
-  const std::uint32_t usable = std::min(query.remote_ll_channels, lane_channels(query, "host_one_shot"));
-  const bool fits = channels <= usable_channels(query, usable);
-  if (fits && channels * (hosts - 1) <= kMaxLlMessages) return "host_one_shot";
-  const bool doubles = fits && hosts > kMaxSeveralHosts && query.block_bytes <= kLlDoublingBytesPerHost * hosts;
+  const bool fits = channels <= usable_channels(query, std::min(query.remote_ll_channels, lane_channels(query, first)));
+  if (fits && channels * (hosts - 1) <= kMaxLlMessages) return first;
+  const bool doubles = sums && fits && hosts > kMaxSeveralHosts && query.block_bytes <= kLlDoublingBytesPerHost * hosts;
   if (doubles && has_ll_over_hosts(query, "host_doubling")) return "host_doubling";
-  return query.protocol.empty() ? "" : "host_one_shot";
+  return query.protocol.empty() ? "" : first;
 }
 
 // Empty: sums are large.
@@ -114,12 +117,13 @@ bool prefers_tree(const Query& query, std::size_t hosts) {
 
 std::string_view all_reduce(const Query& query, std::size_t hosts) {
   const bool grouped = !query.problem.groups.empty();
-  const std::string_view by_ll = sum_by_ll(query);
-  if (!by_ll.empty()) return by_ll;
   if (grouped && has_switches(query, kTreeStaged)) {
     const std::uint64_t inside = query.block_bytes * (query.problem.groups[0][0] - 1);
     const bool whole = is_whole_sum(query, hosts) && (!is_large_host(query) || inside <= kWholeSumBytesInside);
     if (whole) return "host_one_shot";
+    if (hosts > kMaxHostsOfParts && query.block_bytes <= kDoublingBytesOfMany &&
+        remote_peers(query, "host_doubling") != RemotePeers::all)
+      return "host_doubling";
     const bool few = hosts > 2 && hosts <= kFewHosts;
     const bool by_parts = few || (query.block_bytes * hosts <= kStagedSumBytes && hosts <= kMaxStagedHosts);
     return by_parts && has_switches(query, kHostStaged) ? kHostStaged : kTreeStaged;
@@ -188,6 +192,8 @@ std::string_view choose_over_hosts(const Query& query) {
   const bool compressed = query.compression != CompressionFormat::none;
   const std::size_t hosts = grouped ? query.problem.groups[0].size() : query.problem.ranks;
   const bool flat = !grouped || (compressed && query.block_bytes <= kCompressedFlatBytes);
+  const std::string_view by_ll = choose_ll(query);
+  if (!by_ll.empty()) return by_ll;
   switch (query.problem.collective) {
     case Collective::all_reduce:
       if (!compressed) return all_reduce(query, hosts);
@@ -204,12 +210,23 @@ std::string_view choose_over_hosts(const Query& query) {
 }
 
 bool has_ll_over_hosts(const Query& query, std::string_view algorithm) {
-  return query.remote_ll_channels > 0 && sends_sums_of_hosts(algorithm) && supports(query, algorithm) &&
-         remote_peers(query, algorithm) != RemotePeers::all;
+  if (query.remote_ll_channels == 0 || remote_peers(query, algorithm) == RemotePeers::all ||
+      !supports(query, algorithm))
+    return false;
+  const std::size_t hosts = query.problem.groups[0].size();
+  const bool hierarchical = algorithm == "hierarchical" && !is_large_host(query);
+  switch (query.problem.collective) {
+    case Collective::all_reduce: return sends_sums_of_hosts(algorithm);
+    case Collective::all_gather:
+    case Collective::reduce_scatter: return hierarchical && hosts <= kFewHosts;
+    case Collective::broadcast:
+    case Collective::reduce: return hierarchical && hosts == 2;
+    default: return false;
+  }
 }
 
 bool prefers_ll_over_hosts(const Query& query, std::string_view algorithm) {
-  return query.network && sum_by_ll(query) == algorithm;
+  return query.network && choose_ll(query) == algorithm;
 }
 
 bool sends_sums_of_hosts(std::string_view algorithm) {

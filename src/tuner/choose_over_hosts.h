@@ -20,8 +20,12 @@ inline bool permits_simple(const Query& query) { return query.protocol.empty() |
 // Returns the algorithm for ranks of several hosts; empty if it does not depend on hosts.
 std::string_view choose_over_hosts(const Query& query);
 
-inline constexpr std::string_view kLlBetweenHosts = "LL between hosts is for host_one_shot and host_doubling only";
-// True if there are lanes of LL between hosts, and they serve the algorithm.
+inline constexpr std::string_view kLlBetweenHosts =
+    "LL between hosts is for host_one_shot and host_doubling, and for hierarchical all-gathers and reduce-scatters of "
+    "up "
+    "to 4 hosts, and broadcasts and reductions of 2";
+// True if there are lanes of LL between hosts, and they serve the algorithm: it sends along rails only, on one lane per
+// pair, and each of its steps runs once for all messages that lanes have slots for.
 bool has_ll_over_hosts(const Query& query, std::string_view algorithm);
 // True if calls between hosts may use the protocol with the algorithm.
 inline bool has_protocol_over_hosts(const Query& query, std::string_view algorithm, Protocol protocol) {

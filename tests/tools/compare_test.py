@@ -210,20 +210,30 @@ class Page(unittest.TestCase):
                 self.assertEqual(done["algorithm"], "hierarchical" if hosts <= 8 else "host_ring")
                 self.assertEqual(row[f"{hosts} hosts"], f"{done['bus_bw']:.0f}", (row["collective"], hosts))
 
-    def explained(self, collective, hosts, block):
+    def explained(self, collective, hosts, block, *more):
         return run("explain", "--topology", "dgx-h100", "--hosts", str(hosts), "--bytes", str(block), "--collective",
-                   collective.replace("-", "_"))["candidates"]
+                   collective.replace("-", "_"), *more)["candidates"]
 
     def test_times_of_blocks_by_switches_of_hosts_match(self):
         rows = self.rows_of("On up to 64 hosts of 6 to 8 GPUs", "blocks of")
         self.assertEqual(len(rows), 2)
         for row in rows:
             for hosts in (2, 4, 8, 16):
-                candidates = self.explained(row["blocks of"], hosts, 64 << 10)
+                candidates = self.explained(row["blocks of"], hosts, 64 << 10, "--protocol", "Simple")
                 times = {each["algorithm"]: f"{each['predicted_us']:.0f}" for each in candidates}
                 self.assertEqual(candidates[0]["algorithm"], "host_staged")
                 self.assertEqual(row[f"{hosts} hosts"], times["host_staged"], (row["blocks of"], hosts))
                 self.assertEqual(row[f"lanes, {hosts} hosts"], times["hierarchical"], (row["blocks of"], hosts))
+
+    def test_times_of_small_calls_by_ll_match(self):
+        rows = self.rows_of("Small calls of few hosts use LL", "4 KiB")
+        self.assertEqual([row["4 KiB"] for row in rows], ["all-gather", "reduce-scatter", "broadcast", "reduce"])
+        for row in rows:
+            for hosts in (2, 3, 4):
+                first = self.explained(row["4 KiB"], hosts, 4 << 10)[0]
+                forced = self.explained(row["4 KiB"], hosts, 4 << 10, "--protocol", "Simple")[0]
+                self.assertEqual(row[f"{hosts} hosts"], f"{first['predicted_us']:.0f}", (row["4 KiB"], hosts))
+                self.assertEqual(row[f"Simple, {hosts} hosts"], f"{forced['predicted_us']:.0f}", (row["4 KiB"], hosts))
 
     def test_choices_for_blocks_are_nearly_the_fastest(self):
         for collective in ("all-gather", "reduce-scatter"):

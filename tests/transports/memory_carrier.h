@@ -82,7 +82,7 @@ class MemoryCarrier : public Carrier {
     if (fault_ == Fault::refuse_reach) return Carrier::register_device_memory(region);
     return RegisteredRegion{region.memory, "memory"};
   }
-  bool stores_whole_words() const override { return true; }
+  bool supports_ll() const override { return true; }
   Result<std::vector<std::byte>> register_reader(std::uint32_t lane, const HalfLane& reading) override {
     const std::lock_guard lock(pipe_->mutex);
     mine_.landed[lane] = {reading.memory.slots, reading.view};
@@ -158,7 +158,7 @@ class MemoryCarrier : public Carrier {
   }
 
  private:
-  // Stores a message in its slot, those of LL in whole words: thread blocks poll for these.
+  // Stores a message in its slot, those of LL atomically: thread blocks poll for these.
   void deliver(const MemoryPipe::Message& message) const {
     const auto landed = mine_.landed.find(message.head.lane);
     if (landed == mine_.landed.end() || message.head.bytes > landed->second.view.slot_bytes) return;

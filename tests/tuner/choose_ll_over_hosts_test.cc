@@ -27,10 +27,38 @@ TEST(Candidates, HaveLl_WithLanesAlongRails) {
   EXPECT_EQ(chosen(query), "host_one_shot");
   query.on_rails.clear();
   EXPECT_TRUE(candidates(query).value().empty()) << "no rails";
-  query = query_on_hosts(Collective::all_gather, 8, 2);
+  query = query_on_hosts(Collective::all_to_all, 8, 2);
   add_ll_lanes(query, 16);
   query.protocol = "LL";
-  EXPECT_TRUE(candidates(query).value().empty()) << "not a sum";
+  EXPECT_TRUE(candidates(query).value().empty()) << "interpreted";
+}
+
+// Ranks of few hosts have slots for all messages of a step, and those of many GPUs send many messages.
+TEST(ChooseForGpus, UsesLl_ForSmallBlocksBetweenFewHosts) {
+  const auto choice_of = [](Collective collective, std::uint64_t bytes, Rank hosts, Rank size = 8) {
+    Query query = query_on_hosts(collective, bytes, hosts);
+    query.problem.groups = {std::vector<Rank>(hosts, size)};
+    query.problem.ranks = hosts * size;
+    add_ll_lanes(query, 16);
+    return choose(query).value();
+  };
+  for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter}) {
+    for (const auto& [bytes, hosts] : {std::pair(1UL, 2U), {64UL << 10, 2U}, {60UL << 10, 3U}, {40UL << 10, 4U}}) {
+      const Choice choice = choice_of(collective, bytes, hosts);
+      EXPECT_EQ(choice.algorithm, "hierarchical") << bytes << ' ' << hosts;
+      EXPECT_EQ(choice.protocol, Protocol::ll) << bytes << ' ' << hosts;
+      EXPECT_EQ(choice.channels, (bytes + 4095) / 4096) << bytes << ' ' << hosts;
+    }
+    EXPECT_EQ(choice_of(collective, (40 << 10) + 1, 4).protocol, Protocol::simple);
+    EXPECT_EQ(choice_of(collective, 1, 5).protocol, Protocol::simple);
+    EXPECT_EQ(choice_of(collective, 1, 2, 9).protocol, Protocol::simple);
+  }
+  for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+    EXPECT_EQ(choice_of(collective, 64 << 10, 2).protocol, Protocol::ll);
+    EXPECT_EQ(choice_of(collective, 64 << 10, 2).algorithm, "hierarchical");
+    EXPECT_EQ(choice_of(collective, (64 << 10) + 1, 2).protocol, Protocol::simple);
+    EXPECT_EQ(choice_of(collective, 1, 3).protocol, Protocol::simple);
+  }
 }
 
 // Each message of 4 KiB takes the time of a proxy, so that few channels and hosts use LL.

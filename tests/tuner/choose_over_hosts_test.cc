@@ -223,6 +223,15 @@ TEST(ChooseForGpus, UsesSwitchesOfHosts) {
     EXPECT_EQ(chosen(query_with_switches(parts + 1, hosts)), "tree_staged") << hosts;
   }
   EXPECT_EQ(chosen(query_with_switches(512 << 10, 65)), "tree_staged") << "many messages";
+  // Recursive doubling sends few messages.
+  const auto with_doubling = [&](std::uint64_t bytes, Rank hosts) {
+    Query query = query_with_switches(bytes, hosts);
+    query.on_rails.emplace_back(find(Collective::all_reduce, "host_doubling"), RemotePeers::rail);
+    return chosen(query);
+  };
+  EXPECT_EQ(with_doubling(128 << 10, 33), "host_doubling");
+  EXPECT_EQ(with_doubling((128 << 10) + 1, 33), "host_staged");
+  EXPECT_EQ(with_doubling(128 << 10, 32), "host_staged");
   constexpr std::uint64_t kBytes = 64 << 20;
   EXPECT_EQ(chosen(query_with_switches(kBytes, 8, 6)), "tree_staged");
   EXPECT_NE(chosen(query_with_switches(kBytes, 8, 5)), "tree_staged");

@@ -36,8 +36,9 @@ inline Query query_on_hosts(Collective collective, std::uint64_t block_bytes, Ra
 // Adds LL lanes along rails, with the algorithms that use them.
 inline void add_ll_lanes(Query& query, std::uint32_t channels) {
   query.remote_ll_channels = channels;
-  for (const char* name : {"host_one_shot", "host_doubling"})
-    query.on_rails.emplace_back(find(Collective::all_reduce, name), RemotePeers::rail);
+  for (const char* name : {"host_one_shot", "host_doubling", "hierarchical"})
+    if (const Algorithm* found = find(query.problem.collective, name))
+      query.on_rails.emplace_back(found, RemotePeers::rail);
 }
 
 inline std::pair<const Algorithm*, RemotePeers> partners(Collective collective, std::string_view algorithm) {

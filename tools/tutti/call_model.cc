@@ -162,7 +162,7 @@ std::vector<std::string> notes_on_hosts(const simulator::Network& network) {
   if (network.cluster().hosts == 1) return {};
   std::vector<std::string> notes = {
       "Times of several hosts are not validated: on published tables that were kept aside, the mean error was 37 %.",
-      "LL between hosts needs network ports that access GPU memory (GPUDirect RDMA)."};
+      "LL between hosts needs RDMA verbs with GPUDirect; times by --protocol Simple do not."};
   if (network.hosts_per_nvlink_domain() > 1)
     notes.emplace_back(
         "Within an NVLink domain, hosts share memory over NVLinks. Tutti was emulated there, and has not run on one.");

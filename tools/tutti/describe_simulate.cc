@@ -38,7 +38,8 @@ std::vector<OptionRow> options_of_call() {
       {"algorithm", kAlgorithm, "NAME", "all",
        "Algorithm to simulate. With all, those that take long to simulate are skipped and listed."},
       {"protocol", kProtocol, "NAME", "all",
-       "Protocol: " + protocol_names() + ". Between hosts, all means Simple with --kernels tutti."},
+       "Protocol: " + protocol_names() +
+           ". Between hosts, with --kernels tutti, all means those of the library: Simple, and LL for few algorithms."},
       compress_row(),
       max_relative_error_row(),
       type_row(),

@@ -4,6 +4,7 @@
 
 #include "algorithms/catalogue.h"
 #include "src/base/config.h"
+#include "src/base/counted.h"
 #include "src/communicator/call/carriers.h"
 #include "src/communicator/call/forced.h"
 
@@ -35,11 +36,11 @@ std::string against_protocol(const Query& query) {
   const Config& from = config();
   if (!from.protocol_is_from_nccl) return {};
   if (query.thread_blocks == 0 && from.protocol == "LL128") return "LL128 is for GPUs";
+  if (query.thread_blocks > 0 && from.protocol != "Simple" && query.compression != CompressionFormat::none)
+    return "on GPUs, Simple is the only protocol for compressed messages";
   if (query.network && from.protocol != "Simple" && query.remote_ll_channels > 0)
     return "between hosts, the library chooses between LL and Simple";
   if (query.network && from.protocol != "Simple") return "between hosts, Simple is the only protocol";
-  if (query.thread_blocks > 0 && from.protocol != "Simple" && query.compression != CompressionFormat::none)
-    return "on GPUs, Simple is the only protocol for compressed messages";
   return {};
 }
 
@@ -65,8 +66,7 @@ Status apply_environment(const Query& query, ForcedNames& names, std::string& wo
   }
   // The number of channels is checked even if names are forced.
   if (query.thread_blocks == 0) return check_on_host_memory("", from.channels);
-  if (query.channels > 0)
-    add_sentence(words, "TUTTI_CHANNELS selects " + std::to_string(query.channels) + " channels.");
+  if (query.channels > 0) add_sentence(words, "TUTTI_CHANNELS selects " + counted(query.channels, "channel") + ".");
   return {};
 }
 

@@ -264,10 +264,13 @@ void print_excluded(const Query& query) {
 std::string rejection(const Query& query) {
   const std::string simple = name(Protocol::simple);
   if (!query.network || query.protocol.empty() || query.protocol == simple) return {};
-  const bool few = query.protocol == name(Protocol::ll) && query.remote_ll_channels > 0 &&
-                   query.compression == CompressionFormat::none && query.max_relative_error == 0;
-  return "Tutti rejects such calls: " + (few ? std::string(kLlBetweenHosts) : "between hosts, they use " + simple) +
-         ", but " + std::string(query.protocol) + " is forced (--protocol, TUTTI_PROTOCOL)";
+  const bool compressed = query.compression != CompressionFormat::none || query.max_relative_error > 0;
+  const std::string why = query.protocol == name(Protocol::ll128) ? "lanes between hosts have no LL128"
+                          : compressed                            ? "compressed messages on GPUs use " + simple
+                          : query.remote_ll_channels > 0          ? std::string(kLlBetweenHosts)
+                                                                  : "lanes between hosts have no LL without GPUDirect";
+  return "Tutti rejects such calls: " + why + ", but " + std::string(query.protocol) +
+         " is forced (--protocol, TUTTI_PROTOCOL); use " + simple + ", or omit it";
 }
 
 void print_text(const Query& query, const std::vector<Candidate>& found, const Measured& measured,

@@ -100,7 +100,7 @@ class Simulations {
     else if (between_hosts_ && protocol == name(Protocol::ll) && !std::ranges::all_of(simulations_, sends_sums))
       notes_.push_back("Tutti rejects calls of other algorithms: " + std::string(kLlBetweenHosts));
     else if (between_hosts_ && protocol == name(Protocol::ll128))
-      notes_.emplace_back("Tutti rejects such calls: LL128 needs NVLink between all ranks");
+      notes_.emplace_back("Tutti rejects such calls: lanes between hosts have no LL128");
     const std::vector<std::string> on_hosts = notes_on_hosts(network_);
     notes_.insert(notes_.begin(), on_hosts.begin(), on_hosts.end());
   }

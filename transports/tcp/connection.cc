@@ -94,9 +94,9 @@ Result<RegisteredRegion> TcpConnection::register_device_memory(const DeviceRegio
   return carrier_->register_device_memory(region);
 }
 
-bool TcpConnection::stores_whole_words() {
+bool TcpConnection::supports_ll() {
   const std::lock_guard lock(mutex_);
-  return carrier_ != nullptr && carrier_->stores_whole_words();
+  return carrier_ != nullptr && carrier_->supports_ll();
 }
 
 // Copies messages that are being sent directly from slots.

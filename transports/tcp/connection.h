@@ -64,8 +64,8 @@ class TcpConnection : private CarrierEvents {
   // Registers device memory with the carrier, so that it may hold slots; see Carrier::register_device_memory(). Fails
   // if messages use TCP, or if the data path is not chosen yet and the carrier is optional.
   Result<RegisteredRegion> register_device_memory(const DeviceRegion& region);
-  // See Carrier::stores_whole_words(). False without a carrier.
-  bool stores_whole_words();
+  // See Carrier::supports_ll(). False without a carrier.
+  bool supports_ll();
   // Ends a communicator at this end: removes its lanes and unread notes. Messages and notes that are not drained() may
   // be lost.
   void close(std::uint32_t context);

@@ -18,7 +18,7 @@ struct LaneRegion {
   std::size_t bytes = 0;
   LaneMemory slots;  // Slots of all lanes, if they are apart from the counters.
   std::size_t slots_bytes = 0;
-  bool holds_ll = false;  // Slots are zeroed, and messages are stored there in whole words; see Carrier.
+  bool holds_ll = false;  // The slots may be those of LL: they are zeroed, and the carrier supports LL.
 };
 
 class LaneTable {

@@ -33,7 +33,7 @@ class VerbsCarrier final : public Carrier, private PortConnectionEvents {
   Status connect(std::span<const std::byte> address) override;
   Result<LaneMemory> allocate(std::size_t bytes) override;
   Result<RegisteredRegion> register_device_memory(const DeviceRegion& region) override;
-  bool stores_whole_words() const override { return true; }
+  bool supports_ll() const override { return true; }
   Result<std::vector<std::byte>> register_reader(std::uint32_t lane, const HalfLane& reading) override;
   Status attach(std::uint32_t lane, const HalfLane& writing, std::span<const std::byte> landing) override;
   void forget(std::uint32_t lane, LaneEnd end) override;

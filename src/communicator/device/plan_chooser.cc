@@ -127,10 +127,10 @@ std::vector<std::pair<const Algorithm*, RemotePeers>> DevicePlanChooser::algorit
   return found;
 }
 
-// LL and LL128 need data and flag to arrive together in one access. Some paths from GPUs to host memory do not
-// guarantee that, so host memory requires Simple, where a counter follows the data. PCIe may split the 128 bytes of
-// LL128. Compressed messages require Simple, too: a group of encoded elements is larger than most LL messages. Between
-// hosts the choice of the tuner replaces a request by NCCL's variable, because LL serves few algorithms there.
+// Data and flag must arrive together: 8 bytes of LL, 128 of LL128, which PCIe may split. Neither was tested through
+// host memory, which therefore requires Simple, where a counter follows the data. Compressed messages require Simple,
+// too: a group of encoded elements is larger than most LL messages. Between hosts the choice of the tuner replaces a
+// request by NCCL's variable, because LL serves few algorithms there.
 Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOptions& options,
                                                         CompressionFormat compression) const {
   const bool compressed = compression != CompressionFormat::none;
@@ -140,10 +140,11 @@ Result<std::string_view> DevicePlanChooser::protocol_of(const CommunicatorOption
     return std::string_view(options.protocol);
   if (options.protocol.empty() || options.protocol == "Simple") return std::string_view("Simple");
   if (options.protocol != "LL" && options.protocol != "LL128") return std::string_view(options.protocol);
-  const std::string why = "protocol '" + options.protocol + "' " +
-                          (compressed ? "does not support compression format " + std::string(name(compression))
-                           : chooses  ? "does not serve all calls between hosts"
-                                      : "does not work through host memory, which connects some of these ranks");
+  const std::string why =
+      "protocol '" + options.protocol + "' " +
+      (compressed ? "does not support compression format " + std::string(name(compression))
+       : chooses  ? "does not serve " + std::string(options.protocol == "LL" ? "all calls" : "calls") + " between hosts"
+                  : "does not work through host memory, which connects some of these ranks");
   if (!options.protocol_is_from_nccl) return unsupported(why + ": use Simple, or do not force a protocol");
   warn_about_nccl_variable("NCCL_PROTO", why);
   return std::string_view(chooses ? "" : "Simple");

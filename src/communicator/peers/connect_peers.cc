@@ -296,7 +296,7 @@ Status PeerSet::agree_on_remote_ll(const std::vector<Communicator*>& members, Se
   if (without == all.front().end()) return {};
   for (PeerSet& each : set) each.budget_.remote_ll_channels = 0;
   log(LogLevel::info,
-      "small sums between hosts use Simple, not LL: rank %td has lanes in memory of the host, or does not use RDMA "
+      "small calls between hosts use Simple, not LL: rank %td has lanes in memory of the host, or does not use RDMA "
       "verbs",
       without - all.front().begin());
   return {};

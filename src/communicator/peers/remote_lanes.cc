@@ -19,9 +19,9 @@ Result<std::unique_ptr<RemoteLanes>> RemoteLanes::make(std::shared_ptr<Device> d
 Status RemoteLanes::place_slots(const RemoteLanesOptions& options) {
   const GpuDirect wanted = options.gpudirect;
   const LaneBudget& budget = options.budget;
-  const bool whole_words = connection_->stores_whole_words();
-  const std::size_t ll_bytes = whole_words ? 2 * budget.remote_ll_bytes(options.peer) : 0;
-  const std::size_t ll_slots_bytes = whole_words ? 2 * budget.remote_ll_slots_bytes(options.peer) : 0;
+  const bool ll = connection_->supports_ll();
+  const std::size_t ll_bytes = ll ? 2 * budget.remote_ll_bytes(options.peer) : 0;
+  const std::size_t ll_slots_bytes = ll ? 2 * budget.remote_ll_slots_bytes(options.peer) : 0;
   const std::size_t slots_bytes = 2 * budget.remote_slots_bytes(options.peer) + ll_slots_bytes;
   Result<RegisteredRegion> reached =
       take_direct_slots(device_, {slots_bytes, wanted},
@@ -30,7 +30,7 @@ Status RemoteLanes::place_slots(const RemoteLanesOptions& options) {
   region.bytes = round_up(2 * budget.remote_bytes(options.peer), mapped_page_bytes());
   direct_ = reached.ok();
   if (direct_) {
-    region.holds_ll = holds_ll_ = whole_words;
+    region.holds_ll = holds_ll_ = ll;
     how_ = reached.value().how;
     region.slots = std::move(reached.value().memory);
     region.slots_bytes = slots_bytes;

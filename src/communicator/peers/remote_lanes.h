@@ -41,7 +41,7 @@ class RemoteLanes {
   TcpConnection& connection() const { return *connection_; }
   // Describes where slots are, for the log: "mlx5_0 by dma-buf", or "memory of the host (...)" with the reason.
   const std::string& how() const { return how_; }
-  // True if lanes may use LL: slots are in device memory, where the carrier stores whole words.
+  // True if lanes may use LL: slots are in device memory, and the carrier supports LL.
   bool holds_ll() const { return holds_ll_; }
   // True if all posted data proceeds without further calls. Sends what it can.
   bool drained() const { return connection_->drained(context_); }

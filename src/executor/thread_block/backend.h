@@ -172,23 +172,23 @@ class ThreadBlockBackend {
 
   TUTTI_HOST_DEVICE Progress receive_ll_message(const LaneState& lane, Signature signature, std::uint64_t bytes,
                                                 const Part& part, std::byte*& data, Blocked& blocked) {
-    blocked.flag = line_flag(lane, signature);
     const std::byte* slot = slot_of(lane.view, lane.next);
     Progress progress = Progress::done;
     if (lane.view.protocol == Protocol::ll128) {
+      blocked.flag = line_flag(lane, signature);
       blocked.line = receive_ll128(thread_block_, part.threads, memory_.stop, slot, blocked.flag, data, bytes);
       return blocked.line == nullptr ? Progress::done : refused(blocked);
     }
-    blocked.line = ll_words_receive(slot, blocked.flag, data, bytes, part.threads,
-                                    [&](auto&& poll) { return progress = await(poll); });
+    ll_words_receive(slot, word_flag(lane, signature), data, bytes, part.threads,
+                     [&](auto&& poll) { return progress = await(poll); });
     return progress;
   }
   TUTTI_HOST_DEVICE void send_ll_message(const LaneState& lane, Signature signature, const std::byte* data,
                                          std::uint64_t bytes, const Part& part) {
     std::byte* slot = slot_of(lane.view, lane.next);
-    const std::uint64_t flag = line_flag(lane, signature);
-    lane.view.protocol == Protocol::ll128 ? ll128_send(slot, flag, data, bytes, part.threads.index, part.threads.count)
-                                          : ll_words_send(slot, flag, data, bytes, part.threads);
+    if (lane.view.protocol == Protocol::ll128)
+      ll128_send(slot, line_flag(lane, signature), data, bytes, part.threads.index, part.threads.count);
+    else ll_words_send(slot, word_flag(lane, signature), data, bytes, part.threads);
   }
   // Consumes an LL message that all threads have read before a barrier. A release would be a fence: the writer's next
   // store to the slot cannot reach loads whose values were used before this store.

@@ -75,7 +75,7 @@ class LlCall {
     const std::uint64_t* pair = nullptr;
     std::uint64_t expected = 0, found = 0;  // Flags. Equal: the word has arrived.
     TUTTI_HOST_DEVICE bool over() const { return found == expected; }
-    TUTTI_HOST_DEVICE bool mismatch() const { return found >> 24 == expected >> 24; }  // See flag_mismatch().
+    TUTTI_HOST_DEVICE bool mismatch() const { return word_flag_mismatch(found, expected); }
   };
 
   template <typename T>
@@ -159,7 +159,7 @@ class LlCall {
   TUTTI_HOST_DEVICE void prepare(std::uint32_t i) const {
     const LaneState& lane = state(i);
     const auto slot = reinterpret_cast<std::uintptr_t>(slot_of(lane.view, lane.next));
-    end(i) = {slot | (has_room(lane, lane.seen) ? 0U : 1U), line_flag(lane, call_.signature)};
+    end(i) = {slot | (has_room(lane, lane.seen) ? 0U : 1U), word_flag(lane, call_.signature)};
   }
 
   // Credits of other hosts lie in host memory. One thread reads them while messages are in transit, before the lane is
@@ -296,7 +296,7 @@ class LlCall {
       TUTTI_UNROLLED
       for (std::uint32_t i = 0; i < kInputs; ++i) {
         if (i >= step.inputs) break;
-        if (!polls[i].over()) polls[i].found = load_pair(polls[i].pair, in.word[i]);
+        if (!polls[i].over()) polls[i].found = receive_word(polls[i].pair, in.word[i]);
       }
       std::uint32_t missing = kNone;
       bool mismatch = false;
@@ -324,7 +324,7 @@ class LlCall {
       const LlEnd& next = end(number_of(lanes[k]));
       const Progress progress = next.full() ? await_room(lanes[k]) : Progress::done;
       if (progress != Progress::done) return progress;
-      store_pair(reinterpret_cast<std::uint64_t*>(next.memory() + w * kWordBytes), word, next.flag);
+      send_word(next.memory(), w, word, next.flag);
     }
     return Progress::done;
   }

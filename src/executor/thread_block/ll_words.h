@@ -1,6 +1,7 @@
-// The LL protocol of a thread block: a message is a sequence of 16-byte words with 8 bytes of data and an 8-byte flag
-// each. Every thread sends and receives words of its own. Differs from NCCL's LL in the word size (16 instead of 8
-// bytes), because the flag contains the call's signature. Host and device compile this source.
+// The LL protocol of a thread block: a message is a sequence of 16-byte words. A word has two halves, each with 4 bytes
+// of data and a flag of 4 bytes, as in NCCL's LL: a half that arrives alone is detected, so that a network card or a
+// bus must deliver only 8 bytes at once. Every thread sends and receives words of its own. Host and device compile this
+// source.
 #pragma once
 
 #include <cstring>
@@ -43,13 +44,43 @@ TUTTI_HOST_DEVICE inline void store_word(std::byte* message, std::uint64_t bytes
   }
 }
 
+// The flags of both halves, the second one in the upper 32 bits: 31 bits of the message number and the direction; then
+// 8 bits that differ between successive messages and contain the rest of the number, and the signature.
+TUTTI_HOST_DEVICE inline std::uint64_t word_flag(const LaneState& lane, Signature signature) {
+  const std::uint64_t flag = line_flag(lane, signature);
+  const std::uint64_t number = flag >> 24;
+  const std::uint64_t rest = (number >> 32 ^ number >> 1) & 0xff;
+  return (rest << 24 | (flag & 0xffffff)) << 32 | (number & 0xffffffff);
+}
+
+// True if the message number matches but the signature is another call's.
+TUTTI_HOST_DEVICE inline bool word_flag_mismatch(std::uint64_t found, std::uint64_t expected) {
+  return found != expected && ((found ^ expected) & ~(std::uint64_t{0xffffff} << 32)) == 0;
+}
+
+// Stores a word of the message in `slot`.
+TUTTI_HOST_DEVICE inline void send_word(std::byte* slot, std::uint64_t w, std::uint64_t data, std::uint64_t flag) {
+  constexpr std::uint64_t kLow = 0xffffffff;
+  store_pair(reinterpret_cast<std::uint64_t*>(slot + w * kWordBytes), (data & kLow) | flag << 32,
+             data >> 32 | (flag & ~kLow));
+}
+
+// Loads a word at `pair`. Returns its flags; the data are valid if these are as expected.
+TUTTI_HOST_DEVICE inline std::uint64_t receive_word(const std::uint64_t* pair, std::uint64_t& data) {
+  constexpr std::uint64_t kLow = 0xffffffff;
+  std::uint64_t first = 0;
+  const std::uint64_t second = load_pair(pair, first);
+  data = (first & kLow) | second << 32;
+  return first >> 32 | (second & ~kLow);
+}
+
 // Sends the words of a thread.
 TUTTI_HOST_DEVICE inline void ll_words_send(std::byte* slot, std::uint64_t flag, const std::byte* from,
                                             std::uint64_t bytes, ThreadGroup threads) {
   const std::uint64_t words = ll_words_for(bytes);
   for (std::uint64_t w = threads.index; w < words; w += threads.count) {
     const std::uint64_t data = bytes == 0 ? 0 : load_word(from, bytes, w);
-    store_pair(reinterpret_cast<std::uint64_t*>(slot + w * kWordBytes), data, flag);
+    send_word(slot, w, data, flag);
   }
 }
 
@@ -60,29 +91,27 @@ TUTTI_HOST_DEVICE inline void count_ll_words(LaneState& lane, Signature signatur
   simple_post(lane, signature, ll_words_for(bytes) * kWordBytes);
 }
 
-// Copies this thread's words to `to`. `await` takes a poll function and returns its result. Returns null if all words
-// have arrived, otherwise the address of a missing flag.
+// Copies this thread's words to `to`. `await` takes a poll function and returns its result. Returns true if all words
+// have arrived.
 //
-// A word that arrives between the two loads of the poll is no mismatch: the second load then sees the expected flag,
-// and the thread polls again. Any other flag with this message's number belongs to another call. Earlier contents of
-// the slot have a smaller number, or none if zeroed. Later contents are written only after this thread has credited the
-// slot.
+// A flag with this message's number and another signature belongs to another call. Earlier contents of the slot have a
+// smaller number, or none if zeroed. Later contents are written only after this thread has credited the slot.
 template <typename Await>
-TUTTI_HOST_DEVICE inline const std::uint64_t* ll_words_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
-                                                               std::uint64_t bytes, ThreadGroup threads,
-                                                               Await&& await) {
+TUTTI_HOST_DEVICE inline bool ll_words_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
+                                               std::uint64_t bytes, ThreadGroup threads, Await&& await) {
   const std::uint64_t words = ll_words_for(bytes);
   for (std::uint64_t w = threads.index; w < words; w += threads.count) {
     const auto* pair = reinterpret_cast<const std::uint64_t*>(slot + w * kWordBytes);
     std::uint64_t data = 0;
     const Progress progress = await([&] {
-      if (load_pair(pair, data) == flag) return Progress::done;
-      return flag_mismatch(pair + 1, flag) ? Progress::mismatch : Progress::waiting;
+      const std::uint64_t found = receive_word(pair, data);
+      if (found == flag) return Progress::done;
+      return word_flag_mismatch(found, flag) ? Progress::mismatch : Progress::waiting;
     });
-    if (progress != Progress::done) return pair + 1;
+    if (progress != Progress::done) return false;
     if (bytes > 0) store_word(to, bytes, w, data);
   }
-  return nullptr;
+  return true;
 }
 
 }  // namespace tutti

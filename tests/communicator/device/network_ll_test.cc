@@ -9,9 +9,9 @@
 namespace tutti::test {
 namespace {
 
-// Small sums use LL where the carrier stores to device memory of all ranks, and others Simple. More calls than slots
+// Small calls use LL where the carrier stores to device memory of all ranks, and others Simple. More calls than slots
 // reuse these.
-TEST(DeviceNetworkLl, SumsByLl_WhereCarrierReachesDevices) {
+TEST(DeviceNetworkLl, UsesLl_WhereCarrierReachesDevices) {
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 1, 1, 2, 2}}) {
     const auto rig = host_rig({.thread_count = 4, .thread_blocks = 64, .memory_bytes = std::size_t{2} << 30});
     for (const Fault fault : {Fault::none, Fault::reports_late, Fault::refuse_reach}) {
@@ -19,8 +19,8 @@ TEST(DeviceNetworkLl, SumsByLl_WhereCarrierReachesDevices) {
       CommunicatorOptions options;
       options.update_agreement_hash();
       DeviceRanks ranks(*rig, std::move(Communicator::create_all(Hosts(host_of), options, &carriers)).value());
-      const auto protocol_of = [&](std::uint64_t count) {
-        const Problem problem = {.collective = Collective::all_reduce, .ranks = ranks.size(), .groups = {}};
+      const auto protocol_of = [&](std::uint64_t count, Collective collective = Collective::all_reduce, Rank root = 0) {
+        const Problem problem = {.collective = collective, .ranks = ranks.size(), .root = root, .groups = {}};
         EXPECT_EQ(run_collective(ranks, 0, {problem, count, 0}), "") << count;
         return std::string(ranks[0].last_run().protocol);
       };
@@ -28,6 +28,13 @@ TEST(DeviceNetworkLl, SumsByLl_WhereCarrierReachesDevices) {
       for (int turn = 0; turn < 2; ++turn) {
         for (const std::uint64_t count : {1U, 1000U, 3U, 2049U, 3000U, 100U, 1U, 4000U, 300'000U})
           EXPECT_EQ(protocol_of(count), count > 8000 ? "Simple" : small) << count;
+        for (const std::uint64_t count : {1U, 999U, 2U, 500U, 1000U}) {
+          for (const Collective collective : {Collective::all_gather, Collective::reduce_scatter})
+            EXPECT_EQ(protocol_of(count, collective), small) << name(collective) << ' ' << count;
+          for (const Collective collective : {Collective::broadcast, Collective::reduce})
+            EXPECT_EQ(protocol_of(count, collective, ranks.size() - 1), ranks.size() == 4 ? small : "Simple")
+                << name(collective) << ' ' << count;
+        }
       }
       EXPECT_EQ(run_collectives(ranks, 0, ranks.size()), "right");
       EXPECT_EQ(run_messages(ranks, 0, ranks.size(), 1000), "right");
@@ -37,14 +44,15 @@ TEST(DeviceNetworkLl, SumsByLl_WhereCarrierReachesDevices) {
 
 // The same by RDMA, which ctest requests in a guest with soft-RoCE. Many calls, since words that arrive in part are
 // rare.
-TEST(DeviceNetworkLl, SumsByLl_OverRdma) {
+TEST(DeviceNetworkLl, UsesLl_OverRdma) {
   if (config().transport != "verbs") GTEST_SKIP() << "TUTTI_TRANSPORT is not verbs";
   const auto rig = host_rig({.thread_count = 4, .orders_writes = false});
   CommunicatorOptions options = over_transport();
   options.update_agreement_hash();
   DeviceRanks ranks(*rig, std::move(Communicator::create_all(Hosts(std::vector<Rank>{0, 0, 1, 1}), options)).value());
-  const Problem problem = {.collective = Collective::all_reduce, .ranks = 4, .groups = {}};
+  constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter};
   for (std::uint32_t turn = 0; turn < 300; ++turn) {
+    const Problem problem = {.collective = kCollectives[turn % 3], .ranks = 4, .groups = {}};
     ASSERT_EQ(run_collective(ranks, 0, {problem, 1 + turn * 37 % 1000, turn}), "") << turn;
     ASSERT_STREQ(ranks[0].last_run().protocol, "LL") << turn;
   }
@@ -129,8 +137,10 @@ TEST(DeviceNetworkLl, RejectsForcedLl_OfOtherCalls) {
   };
   EXPECT_TRUE(status_of(Collective::all_reduce, "").ok());
   EXPECT_TRUE(status_of(Collective::all_reduce, "host_doubling").ok());
-  for (const auto& [collective, algorithm] :
-       {std::pair(Collective::all_gather, ""), {Collective::broadcast, ""}, {Collective::all_reduce, "hierarchical"}}) {
+  EXPECT_TRUE(status_of(Collective::reduce_scatter, "").ok());
+  for (const auto& [collective, algorithm] : {std::pair(Collective::all_gather, "ring"),
+                                              {Collective::all_to_all, ""},
+                                              {Collective::all_reduce, "hierarchical"}}) {
     const Status status = status_of(collective, algorithm);
     EXPECT_EQ(status.code(), Code::unsupported) << name(collective);
     EXPECT_NE(status.message().find("LL between hosts is for host_one_shot"), std::string::npos) << status.message();

@@ -85,16 +85,25 @@ TEST(Rails, AreNone_WithoutEqualHosts) {
 }
 
 // Lanes of LL have kRailTags tags, also those to partners, and are in a memory of their own.
-TEST(Rails, CarrySumsByLl) {
+TEST(Rails, CarryMessagesOfLl) {
   for (const Rank hosts : {2U, 3U, 4U, 5U, 8U, 12U, 33U}) {
     const RankMapping mapping = hosts_of(hosts, 2);
     const Rails rails(mapping);
     TagsByPair tags;
-    for (const char* algorithm : {"host_one_shot", "host_doubling"}) {
-      const Problem problem = {.collective = Collective::all_reduce, .ranks = 2 * hosts, .groups = mapping.groups};
-      std::vector<Plan> plans = emit_plans(*find(Collective::all_reduce, algorithm), problem);
-      EXPECT_NE(rails.peers_of(plans, {}), RemotePeers::all) << algorithm << ' ' << hosts;
-      add_tags(std::move(plans), tags);
+    for (const auto& [collective, algorithm] : {std::pair(Collective::all_reduce, "host_one_shot"),
+                                                {Collective::all_reduce, "host_doubling"},
+                                                {Collective::all_gather, "hierarchical"},
+                                                {Collective::reduce_scatter, "hierarchical"},
+                                                {Collective::broadcast, "hierarchical"},
+                                                {Collective::reduce, "hierarchical"}}) {
+      const Rank max_hosts = collective == Collective::all_reduce ? ~0U : has_root(collective) ? 2 : 4;
+      Problem problem = {.collective = collective, .ranks = 2 * hosts, .groups = mapping.groups};
+      for (problem.root = 0; hosts <= max_hosts && problem.root < (has_root(collective) ? problem.ranks : 1);
+           ++problem.root) {
+        std::vector<Plan> plans = emit_plans(*find(collective, algorithm), problem);
+        EXPECT_NE(rails.peers_of(plans, {}), RemotePeers::all) << algorithm << ' ' << hosts;
+        add_tags(std::move(plans), tags);
+      }
       for (const auto& [pair, used] : tags) {
         const bool between_hosts = pair.first / 2 != pair.second / 2;
         EXPECT_LE(between_hosts ? used.size() : 0, kRailTags) << algorithm << ' ' << hosts;

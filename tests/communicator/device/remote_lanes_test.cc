@@ -67,7 +67,7 @@ class Far {
       const std::size_t lengths[] = {0, 8, 1000, ll_words_capacity(budget_.slots.ll)};
       const std::vector<std::byte> message = message_of(number, lengths[number % 4]);
       ends_.until([&] { return slot_free(writing); });
-      const std::uint64_t flag = line_flag(writing, signature);
+      const std::uint64_t flag = word_flag(writing, signature);
       ll_words_send(slot_of(writing.view, writing.next), flag, message.data(), message.size(), alone);
       count_ll_words(writing, signature, message.size());
       std::vector<std::byte> received(message.size());
@@ -76,9 +76,8 @@ class Far {
         ends_.until([&] { return (progress = poll()) != Progress::waiting; });
         return progress;
       };
-      ASSERT_EQ(ll_words_receive(slot_of(reading.view, reading.next), line_flag(reading, signature), received.data(),
-                                 received.size(), alone, await),
-                nullptr);
+      ASSERT_TRUE(ll_words_receive(slot_of(reading.view, reading.next), word_flag(reading, signature), received.data(),
+                                   received.size(), alone, await));
       ASSERT_EQ(received, message) << number;
       take(reading);
     }
