@@ -12,7 +12,7 @@ namespace tutti {
 enum class Protocol : std::uint8_t {
   simple,  // Data in slots, then a counter.
   // Small messages: each line of 64 bytes has its own flag, so that data and notification are one transfer. On a
-  // device, each word of 16 bytes has a flag.
+  // device, each half of a word of 16 bytes has a flag.
   ll,
   ll128,  // Medium messages on a device: one flag per 128 bytes.
 };

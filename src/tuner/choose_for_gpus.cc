@@ -238,8 +238,8 @@ std::uint64_t channels_for_block(const Query& query, const Choice& choice) {
   const bool on_rails = choice.remote_peers != RemotePeers::all;
   if (on_rails && query.problem.collective == Collective::all_to_all)
     return query.block_bytes / (kForwardedBytes / std::max<std::size_t>(query.problem.groups[0].size(), kFewRanks));
-  if (query.network && has_inline_flags(choice.protocol))
-    return (query.block_bytes + kLlChannelBytes - 1) / kLlChannelBytes;
+  if (query.network && has_inline_flags(choice.protocol) && !query.problem.groups.empty())
+    return ll_channels_over_hosts(query);
   const bool moves_blocks = gathers_or_scatters(query) || sends_sums_of_hosts(choice.algorithm);
   if (on_rails && query.problem.collective == Collective::all_reduce && !moves_blocks)
     return query.block_bytes / (choice.algorithm == kTreeStaged ? kTreeSumBytes : kSumOverHostsBytes);

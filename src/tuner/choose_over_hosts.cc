@@ -90,7 +90,7 @@ std::string_view choose_ll(const Query& query) {
   const std::string_view first = sums ? "host_one_shot" : "hierarchical";
   if (!has_ll_over_hosts(query, first)) return "";
   const std::size_t hosts = query.problem.groups[0].size();
-  const std::uint64_t channels = (query.block_bytes + kLlChannelBytes - 1) / kLlChannelBytes;
+  const std::uint64_t channels = ll_channels_over_hosts(query);
   const bool fits = channels <= usable_channels(query, std::min(query.remote_ll_channels, lane_channels(query, first)));
   if (fits && channels * (hosts - 1) <= kMaxLlMessages) return first;
   const bool doubles = sums && fits && hosts > kMaxSeveralHosts && query.block_bytes <= kLlDoublingBytesPerHost * hosts;
@@ -223,6 +223,11 @@ bool has_ll_over_hosts(const Query& query, std::string_view algorithm) {
     case Collective::reduce: return hierarchical && hosts == 2;
     default: return false;
   }
+}
+
+std::uint64_t ll_channels_over_hosts(const Query& query) {
+  const std::uint64_t ranks = has_root(query.problem.collective) ? query.problem.groups[0][0] : 1;
+  return (query.block_bytes + ranks * kLlChannelBytes - 1) / (ranks * kLlChannelBytes);
 }
 
 bool prefers_ll_over_hosts(const Query& query, std::string_view algorithm) {

@@ -21,16 +21,19 @@ inline bool permits_simple(const Query& query) { return query.protocol.empty() |
 std::string_view choose_over_hosts(const Query& query);
 
 inline constexpr std::string_view kLlBetweenHosts =
-    "LL between hosts is for host_one_shot and host_doubling, and for hierarchical all-gathers and reduce-scatters of "
-    "up "
-    "to 4 hosts, and broadcasts and reductions of 2";
+    "LL between hosts is for host_one_shot and host_doubling, and on hosts of up to 8 GPUs for hierarchical "
+    "all-gathers "
+    "and reduce-scatters of up to 4 hosts, and broadcasts and reductions of 2";
 // True if there are lanes of LL between hosts, and they serve the algorithm: it sends along rails only, on one lane per
-// pair, and each of its steps runs once for all messages that lanes have slots for.
+// pair of ranks, and steps that send to several ranks, or receive from several, run as one.
 bool has_ll_over_hosts(const Query& query, std::string_view algorithm);
 // True if calls between hosts may use the protocol with the algorithm.
 inline bool has_protocol_over_hosts(const Query& query, std::string_view algorithm, Protocol protocol) {
   return protocol == Protocol::simple || (protocol == Protocol::ll && has_ll_over_hosts(query, algorithm));
 }
+// Channels of a call by LL between hosts, each of which has one message per lane. Broadcasts and reductions to a root
+// divide a block among the ranks of a host.
+std::uint64_t ll_channels_over_hosts(const Query& query);
 // True if LL is predicted to be the fastest for the call and serves this algorithm.
 bool prefers_ll_over_hosts(const Query& query, std::string_view algorithm);
 

@@ -54,9 +54,10 @@ TEST(ChooseForGpus, UsesLl_ForSmallBlocksBetweenFewHosts) {
     EXPECT_EQ(choice_of(collective, 1, 2, 9).protocol, Protocol::simple);
   }
   for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
-    EXPECT_EQ(choice_of(collective, 64 << 10, 2).protocol, Protocol::ll);
-    EXPECT_EQ(choice_of(collective, 64 << 10, 2).algorithm, "hierarchical");
-    EXPECT_EQ(choice_of(collective, (64 << 10) + 1, 2).protocol, Protocol::simple);
+    EXPECT_EQ(choice_of(collective, 64 << 10, 2).channels, 2U) << "each rank of a host has a part";
+    EXPECT_EQ(choice_of(collective, 512 << 10, 2).protocol, Protocol::ll);
+    EXPECT_EQ(choice_of(collective, 512 << 10, 2).algorithm, "hierarchical");
+    EXPECT_EQ(choice_of(collective, (512 << 10) + 1, 2).protocol, Protocol::simple);
     EXPECT_EQ(choice_of(collective, 1, 3).protocol, Protocol::simple);
   }
 }

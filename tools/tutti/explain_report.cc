@@ -264,7 +264,7 @@ void print_excluded(const Query& query) {
 std::string rejection(const Query& query) {
   const std::string simple = name(Protocol::simple);
   if (!query.network || query.protocol.empty() || query.protocol == simple) return {};
-  const bool compressed = query.compression != CompressionFormat::none || query.max_relative_error > 0;
+  const bool compressed = query.compression != CompressionFormat::none;
   const std::string why = query.protocol == name(Protocol::ll128) ? "lanes between hosts have no LL128"
                           : compressed                            ? "compressed messages on GPUs use " + simple
                           : query.remote_ll_channels > 0          ? std::string(kLlBetweenHosts)

@@ -94,10 +94,11 @@ class Simulations {
     notes_ = notes_on(request_, network_, programs);
     if (request_.like_nccl) return;  // Published tables of a rack show NCCL.
     const std::string_view protocol = request_.protocol;
-    const auto sends_sums = [](const Prepared& each) { return sends_sums_of_hosts(each.algorithm->name()); };
+    const Query query = query_of("", "", 1);
+    const auto has_ll = [&](const Prepared& each) { return has_ll_over_hosts(query, each.algorithm->name()); };
     if (between_hosts_ && protocol.empty())
       notes_.push_back(std::string(kLlBetweenHosts) + "; --protocol simulates LL and LL128 with all algorithms");
-    else if (between_hosts_ && protocol == name(Protocol::ll) && !std::ranges::all_of(simulations_, sends_sums))
+    else if (between_hosts_ && protocol == name(Protocol::ll) && !std::ranges::all_of(simulations_, has_ll))
       notes_.push_back("Tutti rejects calls of other algorithms: " + std::string(kLlBetweenHosts));
     else if (between_hosts_ && protocol == name(Protocol::ll128))
       notes_.emplace_back("Tutti rejects such calls: lanes between hosts have no LL128");
@@ -230,9 +231,11 @@ class Simulations {
     if (!on_device_ || request_.like_nccl || !request_.algorithm.empty() || requests_compression(request_)) return {};
     Query query = query_of("", request_.protocol, bytes);
     query.max_relative_error = request_.max_relative_error;
-    if (between_hosts_ && request_.protocol == name(Protocol::ll128)) return {};
-    if (between_hosts_ && request_.protocol == name(Protocol::ll) && !has_ll_over_hosts(query, "host_one_shot"))
-      return {};
+    const auto serves = [&](const Algorithm* each) {
+      return has_protocol_over_hosts(query, each->name(), request_.protocol == "LL" ? Protocol::ll : Protocol::ll128);
+    };
+    const bool forces = !request_.protocol.empty() && request_.protocol != name(Protocol::simple);
+    if (between_hosts_ && forces && std::ranges::none_of(query.catalogue, serves)) return {};
     Machine machine = network_.machine(costs_);
     if (request_.kernels == simulator::Kernels::tutti) set_gpu_kernel(machine.costs);  // It counts messages, not steps.
     query.machine = &machine;

@@ -44,18 +44,21 @@ TUTTI_HOST_DEVICE inline void store_word(std::byte* message, std::uint64_t bytes
   }
 }
 
-// The flags of both halves, the second one in the upper 32 bits: 31 bits of the message number and the direction; then
-// 8 bits that differ between successive messages and contain the rest of the number, and the signature.
+// The flags of both halves, the second one in the upper 32 bits. First: 31 bits of the message number and the
+// direction, XORed with the signature. Second: 8 bits, which differ between successive messages and contain the rest of
+// the number, and the signature.
 TUTTI_HOST_DEVICE inline std::uint64_t word_flag(const LaneState& lane, Signature signature) {
   const std::uint64_t flag = line_flag(lane, signature);
-  const std::uint64_t number = flag >> 24;
+  const std::uint64_t number = flag >> 24, call = flag & 0xffffff;
   const std::uint64_t rest = (number >> 32 ^ number >> 1) & 0xff;
-  return (rest << 24 | (flag & 0xffffff)) << 32 | (number & 0xffffffff);
+  return (rest << 24 | call) << 32 | ((number ^ call << 8) & 0xffffffff);
 }
 
-// True if the message number matches but the signature is another call's.
+// True if both halves have the expected message number and the same signature, which is another call's.
 TUTTI_HOST_DEVICE inline bool word_flag_mismatch(std::uint64_t found, std::uint64_t expected) {
-  return found != expected && ((found ^ expected) & ~(std::uint64_t{0xffffff} << 32)) == 0;
+  const std::uint64_t differs = found ^ expected;
+  const std::uint64_t call = differs >> 32;  // If the rests are equal, this is the difference of the signatures.
+  return call != 0 && call <= 0xffffff && (differs & 0xffffffff) == call << 8;
 }
 
 // Stores a word of the message in `slot`.
@@ -94,8 +97,9 @@ TUTTI_HOST_DEVICE inline void count_ll_words(LaneState& lane, Signature signatur
 // Copies this thread's words to `to`. `await` takes a poll function and returns its result. Returns true if all words
 // have arrived.
 //
-// A flag with this message's number and another signature belongs to another call. Earlier contents of the slot have a
-// smaller number, or none if zeroed. Later contents are written only after this thread has credited the slot.
+// Flags with this message's number and another signature belong to another call. Earlier contents of the slot have a
+// smaller number, or none if zeroed; a word of which one half is new is neither complete nor a mismatch. Later contents
+// are written only after this thread has credited the slot.
 template <typename Await>
 TUTTI_HOST_DEVICE inline bool ll_words_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
                                                std::uint64_t bytes, ThreadGroup threads, Await&& await) {

@@ -14,7 +14,7 @@ namespace {
 TEST(DeviceNetworkLl, UsesLl_WhereCarrierReachesDevices) {
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 1, 1, 2, 2}}) {
     const auto rig = host_rig({.thread_count = 4, .thread_blocks = 64, .memory_bytes = std::size_t{2} << 30});
-    for (const Fault fault : {Fault::none, Fault::reports_late, Fault::refuse_reach}) {
+    for (const Fault fault : {Fault::none, Fault::reports_late, Fault::halves_late, Fault::refuse_reach}) {
       MemorySource carriers(fault == Fault::refuse_reach ? Fault::none : fault, fault);
       CommunicatorOptions options;
       options.update_agreement_hash();
@@ -51,7 +51,7 @@ TEST(DeviceNetworkLl, UsesLl_OverRdma) {
   options.update_agreement_hash();
   DeviceRanks ranks(*rig, std::move(Communicator::create_all(Hosts(std::vector<Rank>{0, 0, 1, 1}), options)).value());
   constexpr Collective kCollectives[] = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter};
-  for (std::uint32_t turn = 0; turn < 300; ++turn) {
+  for (std::uint32_t turn = 0; turn < 90; ++turn) {
     const Problem problem = {.collective = kCollectives[turn % 3], .ranks = 4, .groups = {}};
     ASSERT_EQ(run_collective(ranks, 0, {problem, 1 + turn * 37 % 1000, turn}), "") << turn;
     ASSERT_STREQ(ranks[0].last_run().protocol, "LL") << turn;

@@ -63,7 +63,7 @@ class Far {
     LaneState reading = {.view = to.lane(spec, LaneEnd::reader).value().forward};
     const ThreadGroup alone = {0, 1};
     for (std::uint64_t number = 0; number < 3 * HalfLane::kSlots; ++number) {
-      const Signature signature = {static_cast<std::uint32_t>(number) % 5};
+      const Signature signature = {0x123456 + 7 * static_cast<std::uint32_t>(number)};
       const std::size_t lengths[] = {0, 8, 1000, ll_words_capacity(budget_.slots.ll)};
       const std::vector<std::byte> message = message_of(number, lengths[number % 4]);
       ends_.until([&] { return slot_free(writing); });
@@ -135,7 +135,7 @@ TEST(RemoteLanes, UseHostMemory_WhenCarrierDoesNotReachDevice) {
 }
 
 TEST(RemoteLanes, HoldLl_OnDevice) {
-  for (const Fault fault : {Fault::none, Fault::reports_late}) {
+  for (const Fault fault : {Fault::none, Fault::reports_late, Fault::halves_late}) {
     Far remote(memory(fault), {}, 2);
     const auto one = remote.made(0, GpuDirect::on), other = remote.made(1, GpuDirect::on);
     ASSERT_TRUE(one->holds_ll() && other->holds_ll());
