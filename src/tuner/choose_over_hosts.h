@@ -22,8 +22,7 @@ std::string_view choose_over_hosts(const Query& query);
 
 inline constexpr std::string_view kLlBetweenHosts =
     "LL between hosts is for host_one_shot and host_doubling, and on hosts of up to 8 GPUs for hierarchical "
-    "all-gathers "
-    "and reduce-scatters of up to 4 hosts, and broadcasts and reductions of 2";
+    "all-gathers and reduce-scatters of up to 4 hosts, and broadcasts and reductions of 2";
 // True if there are lanes of LL between hosts, and they serve the algorithm: it sends along rails only, on one lane per
 // pair of ranks, and steps that send to several ranks, or receive from several, run as one.
 bool has_ll_over_hosts(const Query& query, std::string_view algorithm);

@@ -94,14 +94,14 @@ TUTTI_HOST_DEVICE inline void count_ll_words(LaneState& lane, Signature signatur
   simple_post(lane, signature, ll_words_for(bytes) * kWordBytes);
 }
 
-// Copies this thread's words to `to`. `await` takes a poll function and returns its result. Returns true if all words
-// have arrived.
+// Copies this thread's words to `to`. `await` takes a poll function and returns its result, and stops the copy
+// unless that is `done`.
 //
 // Flags with this message's number and another signature belong to another call. Earlier contents of the slot have a
 // smaller number, or none if zeroed; a word of which one half is new is neither complete nor a mismatch. Later contents
 // are written only after this thread has credited the slot.
 template <typename Await>
-TUTTI_HOST_DEVICE inline bool ll_words_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
+TUTTI_HOST_DEVICE inline void ll_words_receive(const std::byte* slot, std::uint64_t flag, std::byte* to,
                                                std::uint64_t bytes, ThreadGroup threads, Await&& await) {
   const std::uint64_t words = ll_words_for(bytes);
   for (std::uint64_t w = threads.index; w < words; w += threads.count) {
@@ -112,10 +112,9 @@ TUTTI_HOST_DEVICE inline bool ll_words_receive(const std::byte* slot, std::uint6
       if (found == flag) return Progress::done;
       return word_flag_mismatch(found, flag) ? Progress::mismatch : Progress::waiting;
     });
-    if (progress != Progress::done) return false;
+    if (progress != Progress::done) return;
     if (bytes > 0) store_word(to, bytes, w, data);
   }
-  return true;
 }
 
 }  // namespace tutti

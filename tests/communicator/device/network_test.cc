@@ -335,7 +335,6 @@ TEST(DeviceNetworkOnEmulators, WorksBesideHostMemoryLanes) {
   for (const auto& rig : rigs) EXPECT_EQ(dynamic_cast<HostDevice&>(rig->device()).usage().mappings, 0U);
 }
 
-// The device does not order writes of NICs. A transport that writes into device memory must read back its writes.
 // Calls of many chunks, for which lanes inside a host have too few slots to run the steps of a stage at once.
 TEST(DeviceNetworkOnEmulators, RunsRoundsOfManyChunks) {
   const auto rig = host_rig({.thread_count = 2});
@@ -351,6 +350,7 @@ TEST(DeviceNetworkOnEmulators, RunsRoundsOfManyChunks) {
   }
 }
 
+// The device does not order writes of NICs. A transport that writes into device memory must read back its writes.
 TEST(DeviceNetworkOnEmulators, Works_WhenDevicesDoNotOrderWrites) {
   const auto rig = host_rig({.orders_writes = false});
   DeviceRanks ranks(*rig, 2, by_network());
