@@ -3,6 +3,7 @@
 
 #include "src/plan/verify.h"
 #include "tests/algorithms/cases.h"
+#include "tests/base/case_sampling.h"
 #include "tests/plan/reference_interpreter.h"
 
 namespace tutti::test {
@@ -123,8 +124,10 @@ class MultiHostAlgorithms : public testing::TestWithParam<cases::Entry> {
 
 TEST_P(MultiHostAlgorithms, VerifyEvenAndUnevenGroups) {
   std::uint64_t seed = 7, proofs = 0;
+  OneOf cases(5);
   for (const Groups& groups : kGroups) {
     for (const Problem& problem : problems(groups)) {
+      if (!cases.takes()) continue;
       const std::vector<Plan> plans = emit_plans(algorithm_, problem);
       for (const Fusion fusion : cases::kFusions) {
         const std::vector<Plan> executed = cases::fused(plans, fusion);
@@ -145,7 +148,7 @@ TEST_P(MultiHostAlgorithms, VerifyEvenAndUnevenGroups) {
       }
     }
   }
-  EXPECT_GE(proofs, 40U);
+  EXPECT_GE(proofs, kSlowMotion ? 8U : 40U);
 }
 
 TEST_P(MultiHostAlgorithms, RejectInconsistentGroups) {

@@ -16,6 +16,7 @@
 #include "src/communicator/control/board.h"
 #include "src/communicator/membership/control_plane.h"
 #include "src/executor/lane_operations.h"
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/joined_ranks.h"
 #include "tests/communicator/random_pauses.h"
 
@@ -261,8 +262,10 @@ TEST(Pace, SeesThreadsOfProcess_ThatShareCpu) {
 // ---- Random pauses ----
 
 TEST(SleepingWait, Ends_WithRandomPauses) {
+  OneOf cases(5);
   for (const WaitMode mode : {WaitMode::automatic, WaitMode::sleep}) {
     for (const Rank ranks : {2U, 3U, 4U}) {
+      if (!cases.takes()) continue;
       CommunicatorOptions options;
       options.wait = mode;
       make_calls_with_pauses(make_ranks(ranks, options), 100);

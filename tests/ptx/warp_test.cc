@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "tests/base/case_sampling.h"
 #include "tests/ptx/lab.h"
 
 namespace tutti::ptx {
@@ -188,7 +189,7 @@ TEST(PtxWarp, FindsRaceInSharedMemory_AfterBarrier) {
 
 // Threads of one warp wait for each other: independent scheduling.
 TEST(PtxWarp, LetsThreadsOfWarpWaitForEachOther) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+  for (std::uint64_t seed = 1; seed <= (test::kSlowMotion ? 4 : 20); ++seed) {
     MachineOptions options;
     options.seed = seed;
     options.deadlock_ms = 20'000;

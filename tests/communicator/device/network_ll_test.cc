@@ -3,6 +3,7 @@
 #include <cmath>
 #include <thread>
 
+#include "tests/base/case_sampling.h"
 #include "tests/communicator/device/device_processes.h"
 #include "tests/transports/memory_carrier.h"
 
@@ -12,9 +13,11 @@ namespace {
 // Small calls use LL where the carrier stores to device memory of all ranks, and others Simple. More calls than slots
 // reuse these.
 TEST(DeviceNetworkLl, UsesLl_WhereCarrierReachesDevices) {
+  OneOf cases(3);
   for (const std::vector<Rank>& host_of : {std::vector<Rank>{0, 0, 1, 1}, {0, 0, 1, 1, 2, 2}}) {
     const auto rig = host_rig({.thread_count = 4, .thread_blocks = 64, .memory_bytes = std::size_t{2} << 30});
     for (const Fault fault : {Fault::none, Fault::reports_late, Fault::halves_late, Fault::refuse_reach}) {
+      if (!cases.takes()) continue;
       MemorySource carriers(fault == Fault::refuse_reach ? Fault::none : fault, fault);
       CommunicatorOptions options;
       options.update_agreement_hash();

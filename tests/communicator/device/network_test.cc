@@ -35,7 +35,7 @@ CommunicatorOptions by_network() {
 class DeviceNetwork : public OnDevices {};
 
 TEST_P(DeviceNetwork, ConnectsHosts_OfOneAndOfSeveralRanks) {
-  OneOf layouts(2);
+  OneOf layouts(kFindsRaces ? 4 : 2);
   for (const std::vector<Rank>& host_of :
        {std::vector<Rank>{0, 0, 1}, {0, 1, 0, 1}, {0, 1, 1, 2, 0}, {0, 0, 0, 1, 1}, {0, 0, 0, 1, 1, 1}}) {
     if (!layouts.takes()) continue;
