@@ -42,8 +42,9 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 // A connection over a stand-in. The test fails if it leaves objects of the plugin behind.
 class Connected {
  public:
-  explicit Connected(const char* path = kNewest) : plugin_(stand_in(path)), before_(plugin_.live()) {
-    auto source = open_net_plugin({.plugins = path});
+  explicit Connected(const char* path = kNewest, std::uint8_t traffic_class = 0)
+      : plugin_(stand_in(path)), before_(plugin_.live()) {
+    auto source = open_net_plugin({.plugins = path, .traffic_class = traffic_class});
     if (!source.ok()) {
       ADD_FAILURE() << std::move(source).status().message();
       return;
@@ -132,6 +133,14 @@ TEST(NetPlugin, IsInitializedPerCommunicator_FromVersion11On) {
     }
     EXPECT_EQ(plugin.initialized(), before + 2);
     EXPECT_EQ(plugin.live(), objects) << "finalize was not called";
+  }
+}
+
+TEST(NetPlugin, PassesTrafficClass_ToConnectOfVersion10) {
+  for (const auto& [given, passed] : {std::pair<std::uint8_t, int>{106, 106}, {0, -1}}) {
+    Connected connected(NET_STAND_IN_V10, given);
+    EXPECT_TRUE(connected.stream(1));
+    EXPECT_EQ(stand_in(NET_STAND_IN_V10).last_traffic_class(), passed);
   }
 }
 

@@ -60,13 +60,14 @@ Result<std::shared_ptr<NetEngine>> NetEngine::make(const NetPluginOptions& optio
 
 Result<std::shared_ptr<NetEngine>> NetEngine::make_with(const std::string& name, const NetPluginOptions& options) {
   const NetPlugin* plugin = TUTTI_TRY(NetPlugin::of_process(name));
-  void* context = TUTTI_TRY(plugin->initialize(options));
+  const NetPlugin::Context context = TUTTI_TRY(plugin->initialize(options));
   std::shared_ptr<NetEngine> engine(new NetEngine(*plugin, context));
   TUTTI_CHECK_OK(engine->find_devices(options.first_device));
   return engine;
 }
 
-NetEngine::NetEngine(const NetPlugin& plugin, void* context) : plugin_(plugin), context_(context), forks_(forks) {}
+NetEngine::NetEngine(const NetPlugin& plugin, const NetPlugin::Context& context)
+    : plugin_(plugin), context_(context), forks_(forks) {}
 
 NetEngine::~NetEngine() {
   if (of_this_process()) plugin_.finalize(context_);

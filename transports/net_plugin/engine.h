@@ -31,7 +31,7 @@ class NetEngine {
   // one communicator. The lock also protects the counters of devices.
   std::mutex& mutex() { return mutex_; }
   const NetPlugin& plugin() const { return plugin_; }
-  void* context() const { return context_; }
+  const NetPlugin::Context& context() const { return context_; }
   // Returns the usable devices: the fastest ones.
   const std::vector<Device>& devices() const { return devices_; }
   // False in forked children, which must not use or release objects of their parent, nor the lock, which a thread of
@@ -41,12 +41,12 @@ class NetEngine {
   Device& next_device();
 
  private:
-  NetEngine(const NetPlugin& plugin, void* context);
+  NetEngine(const NetPlugin& plugin, const NetPlugin::Context& context);
   static Result<std::shared_ptr<NetEngine>> make_with(const std::string& name, const NetPluginOptions& options);
   Status find_devices(std::uint32_t first);
 
   const NetPlugin& plugin_;
-  void* context_;
+  const NetPlugin::Context context_;
   std::uint32_t forks_;  // Before the plugin was initialized.
   std::vector<Device> devices_;
   std::mutex mutex_;

@@ -124,15 +124,15 @@ Status NetPlugin::find_table(const std::string& file) {
 
 // ---- Initialization ----
 
-Result<void*> NetPlugin::initialize(const NetPluginOptions& options) const {
+Result<NetPlugin::Context> NetPlugin::initialize(const NetPluginOptions& options) const {
   static auto& initialized = *new std::map<const NetPlugin*, nccl_net::Code>;
   const std::lock_guard lock(mutex_of_process());
-  CommunicatorConfig config;
-  if (options.traffic_class != 0) config.traffic_class = options.traffic_class;
-  void* context = nullptr;
+  Context context;
+  if (options.traffic_class != 0) context.traffic_class = options.traffic_class;
+  CommunicatorConfig config = {.traffic_class = context.traffic_class};
   nccl_net::Code code = kSuccess;
   if (version_ >= 11) {
-    code = as<Init11>(table_->init)(&context, options.communicator, &config, log_for_net_plugin, ignore_event);
+    code = as<Init11>(table_->init)(&context.object, options.communicator, &config, log_for_net_plugin, ignore_event);
   } else if (const auto [entry, is_new] = initialized.try_emplace(this, kSuccess); is_new) {
     code = version_ == 10 ? as<Init10>(table_->init)(log_for_net_plugin, ignore_event)
                           : as<Init8>(table_->init)(log_for_net_plugin);
@@ -142,11 +142,11 @@ Result<void*> NetPlugin::initialize(const NetPluginOptions& options) const {
   return context;
 }
 
-void NetPlugin::finalize(void* context) const {
+void NetPlugin::finalize(const Context& context) const {
   if (version_ < 11) return;
   const auto end = reinterpret_cast<const Plugin11*>(table_)->finalize;
   const std::lock_guard lock(mutex_of_process());
-  const nccl_net::Code code = end == nullptr ? kSuccess : end(context);
+  const nccl_net::Code code = end == nullptr ? kSuccess : end(context.object);
   if (code != kSuccess) log(LogLevel::warn, "%s", error("finalize", code, "").message().c_str());
 }
 
@@ -186,15 +186,15 @@ Result<NetPlugin::Device> NetPlugin::device(int index) const {
 
 // ---- Calls ----
 
-nccl_net::Code NetPlugin::listen(void* context, int device, void* handle, void** listening) const {
-  if (version_ >= 11) return as<Listen11>(table_->listen)(context, device, handle, listening);
+nccl_net::Code NetPlugin::listen(const Context& context, int device, void* handle, void** listening) const {
+  if (version_ >= 11) return as<Listen11>(table_->listen)(context.object, device, handle, listening);
   return as<Listen8>(table_->listen)(device, handle, listening);
 }
 
-nccl_net::Code NetPlugin::connect(void* context, int device, void* handle, void** sending) const {
-  CommunicatorConfig config;
+nccl_net::Code NetPlugin::connect(const Context& context, int device, void* handle, void** sending) const {
+  CommunicatorConfig config = {.traffic_class = context.traffic_class};
   void* offload = nullptr;  // Requests no processing by a GPU.
-  if (version_ >= 11) return as<Connect11>(table_->connect)(context, device, handle, sending, &offload);
+  if (version_ >= 11) return as<Connect11>(table_->connect)(context.object, device, handle, sending, &offload);
   if (version_ == 10) return as<Connect10>(table_->connect)(device, &config, handle, sending, &offload);
   return as<Connect8>(table_->connect)(device, handle, sending, &offload);
 }

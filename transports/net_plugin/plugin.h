@@ -40,17 +40,21 @@ class NetPlugin {
   // Returns "AWS Libfabric (libnccl-net-ofi.so, version 10)".
   const std::string& description() const { return description_; }
 
-  // Initializes the plugin: before version 11 once per process, then per communicator. The result is passed to
-  // finalize() and listen() and is null before version 11.
-  Result<void*> initialize(const NetPluginOptions& options) const;
-  void finalize(void* context) const;
+  // Data of a communicator for calls of the plugin.
+  struct Context {
+    void* object = nullptr;           // The plugin's own object, from version 11 on.
+    std::int32_t traffic_class = -1;  // See nccl_net::CommunicatorConfig.
+  };
+  // Initializes the plugin: before version 11 once per process, then per communicator.
+  Result<Context> initialize(const NetPluginOptions& options) const;
+  void finalize(const Context& context) const;
   // Returns all devices. The plugin must be initialized.
   Result<std::vector<Device>> devices() const;
 
   // The next functions call those of the plugin. Results of null mean that the function must be called again.
   // connect() may change the handle, and gets the same handle in each call.
-  nccl_net::Code listen(void* context, int device, void* handle, void** listening) const;
-  nccl_net::Code connect(void* context, int device, void* handle, void** sending) const;
+  nccl_net::Code listen(const Context& context, int device, void* handle, void** listening) const;
+  nccl_net::Code connect(const Context& context, int device, void* handle, void** sending) const;
   nccl_net::Code accept(void* listening, void** receiving) const;
   nccl_net::Code send(void* sending, void* data, std::size_t bytes, void* registration, void** request) const;
   nccl_net::Code receive(void* receiving, void* data, std::size_t bytes, void* registration, void** request) const;

@@ -252,7 +252,8 @@ Code connect(void* context, int, void* handle, void** sending, void** offload) {
 #if STAND_IN_VERSION == 10
 Code init(Logger log, Profiler) { return start(log); }
 Code connect(int, CommunicatorConfig* config, void* handle, void** sending, void** offload) {
-  return config->traffic_class == -1 && *offload == nullptr ? connect_to(handle, sending) : kInvalidArgument;
+  traffic_class = config->traffic_class;
+  return *offload == nullptr ? connect_to(handle, sending) : kInvalidArgument;
 }
 #else
 Code init(Logger log) { return start(log); }

@@ -20,7 +20,7 @@ struct NetStandIn {
   int (*initialized)();                  // Number of calls of init.
   std::uint64_t (*last_communicator)();  // Number of the communicator of the last init.
   int (*used_device)();                  // Device of the last call of listen.
-  int (*last_traffic_class)();           // Traffic class of the last init, from version 11 on.
+  int (*last_traffic_class)();           // The latest that init got, in version 10 connect.
 };
 
 }  // namespace tutti::test
