@@ -29,8 +29,8 @@ class Error(RuntimeError):
     operation: the C function without "tutti_", such as "all_reduce": the call that failed, also if a wait for a stream or a
                group reports it; "" if the failure belongs to no function
     rank:      this rank; None if no communicator, or more than one, is involved
-    peer:      the rank that the message names as the cause, such as the one that died; None if it names no other rank than
-               this one, if `rank` is None, and for invalid arguments
+    peer:      the rank that the message names as the cause, such as the one that died; None if that is this rank, if the
+               message names no other one, if `rank` is None, and for invalid arguments
     """
 
     status = Status.internal_error
@@ -98,12 +98,15 @@ CLASSES: dict[int, type[Error]] = {
 
 
 def peer_in(message: str, rank: int | None) -> int | None:
-    """Returns the rank that a message names as the cause, other than `rank`, which is this rank. None if there is none, or if
-    `rank` is unknown."""
+    """Returns the rank that a message names as the cause. None if that is `rank`, which is this rank, if the message names no
+    other one, or if `rank` is unknown."""
     if rank is None:
         return None
-    named = [*(absent or awaited for absent, awaited in _DELAYING.findall(message)), *_RANK.findall(message)]
-    return next((peer for peer in map(int, named) if peer != rank), None)
+    delaying = _DELAYING.search(message)
+    if delaying is not None:
+        cause = int(delaying[1] or delaying[2])
+        return None if cause == rank else cause
+    return next((peer for peer in map(int, _RANK.findall(message)) if peer != rank), None)
 
 
 def _name_in_python(found: re.Match[str]) -> str:
