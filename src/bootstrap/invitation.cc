@@ -243,8 +243,9 @@ Result<UniqueId> share_unique_id(const LaunchedRank& launched, const RendezvousO
 // each rank sees it.
 std::string advice_for(const RendezvousPoint& point) {
   if (leads_to_itself(point))
-    return "; " + point.host + " works on one host only; for several hosts set " + point.variable +
-           " to an address of rank 0 that they can reach";
+    return "; " + point.host + " works on one host only; for several hosts set " +
+           (point.variable == "MASTER_ADDR" ? "MASTER_ADDR to" : "TUTTI_ROOT to host:port,") +
+           " an address of rank 0 that they can reach";
   if (!point.host.empty()) return "";
   return std::string("; are the ranks of several ") + (point.by_parent ? "shells, " : "") +
          "users, containers or namespaces? Then set TUTTI_ROOT to host:port of rank 0 on all of them";

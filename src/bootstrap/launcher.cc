@@ -24,6 +24,7 @@ struct Launcher {
 };
 
 constexpr const char* kOurs = "tutti";
+constexpr const char* kMpich = "MPICH";
 constexpr const char* kSlurm = "Slurm";
 
 constexpr std::array<Launcher, 5> kLaunchers = {{
@@ -38,7 +39,7 @@ constexpr std::array<Launcher, 5> kLaunchers = {{
      "OMPI_COMM_WORLD_SIZE",
      "OMPI_COMM_WORLD_LOCAL_SIZE",
      {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid"}},
-    {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {"PMI_JOBID"}},
+    {kMpich, "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS", {"PMI_JOBID"}},
     {kSlurm, "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 }};
 
@@ -153,6 +154,15 @@ Result<RendezvousPoint> rendezvous_of(const Environment& environment, const Laun
   return point;
 }
 
+// srun --mpi=pmi2 sets the variables of MPICH, too, but not the number of ranks on this host. Under mpiexec in a Slurm
+// job, SLURM_PROCID is that of mpiexec's own process.
+bool is_started_by_slurm(const Environment& environment, const Launcher& launcher) {
+  const Launcher& slurm = kLaunchers.back();
+  return launcher.name == std::string(kMpich) && !environment.get(launcher.ranks_here) &&
+         environment.get(slurm.rank) == environment.get(launcher.rank) &&
+         environment.get(slurm.ranks) == environment.get(launcher.ranks);
+}
+
 // Called if the variables of no launcher are complete. An incomplete set means that several ranks were intended, and
 // each would run alone and succeed. Slurm is an exception: it sets SLURM_NTASKS for allocations and SLURM_PROCID in
 // batch scripts, where programs run alone on purpose.
@@ -192,13 +202,14 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     const bool has_rank = environment.get(launcher.rank).has_value();
     const bool has_ranks = environment.get(launcher.ranks).has_value();
     if (ours && has_rank != has_ranks) break;  // An error, even if another launcher's variables are complete.
-    if (!has_rank || !has_ranks) continue;
+    if (!has_rank || !has_ranks || is_started_by_slurm(environment, launcher)) continue;
     LaunchedRank launched;
     launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1, kMaxRanks));
     launched.rank = TUTTI_TRY(read_number(environment, launcher.rank, 0, kMaxRanks - 1));
     if (launched.rank >= launched.ranks) {
       return invalid_usage(std::string(launcher.rank) + " is " + std::to_string(launched.rank) + ", but " +
-                           launcher.ranks + " is " + std::to_string(launched.ranks) + ": ranks count from 0");
+                           launcher.ranks + " is " + std::to_string(launched.ranks) + ": it must be from 0 to " +
+                           std::to_string(launched.ranks - 1));
     }
     launched.launcher = std::string(launcher.name) + " (" + launcher.rank + ", " + launcher.ranks;
     launched.point = TUTTI_TRY(rendezvous_of(environment, launcher, launched));

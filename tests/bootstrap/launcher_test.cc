@@ -97,6 +97,18 @@ TEST(Launcher, RecognizesSlurm) {
   EXPECT_EQ(found(variables).point.port, 4711);
 }
 
+TEST(Launcher, RecognizesSlurm_WhichSetsVariablesOfMpich) {
+  Variables variables = {{"SLURM_PROCID", "1"},  {"SLURM_NTASKS", "2"},  {"SLURM_NNODES", "2"},
+                         {"SLURM_JOB_ID", "77"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NODELIST", "node[01-02]"},
+                         {"PMI_RANK", "1"},      {"PMI_SIZE", "2"}};
+  EXPECT_EQ(found(variables).point.host, "node01");
+  variables["MPI_LOCALNRANKS"] = "2";  // By mpiexec, of which SLURM_PROCID is 1.
+  EXPECT_EQ(found(variables).launcher, "MPICH (PMI_RANK, PMI_SIZE)");
+  variables.erase("MPI_LOCALNRANKS");
+  variables["PMI_RANK"] = "0";
+  EXPECT_EQ(found(variables).launcher, "MPICH (PMI_RANK, PMI_SIZE)");
+}
+
 TEST(Launcher, PrefersTuttiVariables) {
   const LaunchedRank launched = found(
       {{"TUTTI_RANK", "1"}, {"TUTTI_RANKS", "2"}, {"TUTTI_ROOT", "host-b:4711"}, {"RANK", "7"}, {"WORLD_SIZE", "8"}});
@@ -110,7 +122,8 @@ TEST(Launcher, NamesVariableAndValue_WhenInvalid) {
             "RANK is \"two\", but must be a whole number from 0 to 65535");
   EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
             "WORLD_SIZE is \"0\", but must be a whole number from 1 to 65536");
-  EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}), "PMI_RANK is 4, but PMI_SIZE is 4: ranks count from 0");
+  EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}),
+            "PMI_RANK is 4, but PMI_SIZE is 4: it must be from 0 to 3");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}),
             "TUTTI_RANK is set, but TUTTI_RANKS is not: set both or unset TUTTI_RANK to run one rank");
   for (const std::string ranks : {"65537", "99999999999"})

@@ -227,6 +227,9 @@ TEST(Rendezvous, SuspectsLoopback_WhenRanksAreMissing) {
   const LaunchedRank launched = find_launched_rank(environment).value();
   const std::string advice = "localhost works on one host only; for several hosts set MASTER_ADDR to";
   EXPECT_NE(advice_for(launched.point).find(advice), std::string::npos) << advice_for(launched.point);
+  RendezvousPoint of_slurm = launched.point;
+  of_slurm.variable = "SLURM_STEP_NODELIST";
+  EXPECT_NE(advice_for(of_slurm).find("for several hosts set TUTTI_ROOT to host:port"), std::string::npos);
 }
 
 TEST(Rendezvous, RequiresAddressOfRankZerosHost) {
