@@ -81,6 +81,15 @@ TEST(Disagreement, NamesAutotuningSettings) {
   EXPECT_FALSE(has(words, "compression format")) << words;
 }
 
+// The rank with a file distributes saved results first, in a call of the library.
+TEST(Disagreement, NamesRankWithTuneFile_WhenAllAutotune) {
+  const std::string words = reported_of([](CommunicatorOptions& options, Rank rank) {
+    options.tune = Tune::all;
+    if (rank == 0) options.tune_file = "tuned";
+  });
+  EXPECT_TRUE(apart(words, "autotuning ", "1 with a file", "1")) << words;
+}
+
 // NCCL's variables are ignored where they do not apply, so ranks could run different algorithms.
 TEST(Disagreement, NamesVariablesOfNccl_WhenOneRankUsesThem) {
   const std::string algorithms = reported_of([](CommunicatorOptions& options, Rank rank) {

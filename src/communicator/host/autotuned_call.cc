@@ -71,7 +71,9 @@ Result<const AutotunedCall::Collective*> AutotunedCall::begin_internal(const Cal
   own.shows_buffers = false;
   own.agreement_hash = form;
   const HostBackend::Found found = TUTTI_TRY(backend_.prepare(internal, own));
-  found.prepared->record = record_of(call_, own);
+  CommunicatorOptions of_call = options_;  // Errors describe the settings of the program's call.
+  of_call.agreement_hash = form;
+  found.prepared->record = record_of(call_, of_call);
   running_ = {found.prepared, internal, std::move(own)};
   return &running_;
 }
