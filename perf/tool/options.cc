@@ -140,7 +140,9 @@ void apply(const OptionRow& option, const char* text, Options& options) {
 void settle_sizes(Options& options, const std::string& given) {
   const auto gave = [&](char letter) { return given.find(letter) != std::string::npos; };
   if (options.min_bytes > options.max_bytes) {
-    if (gave('e')) fail("--minbytes is above --maxbytes");
+    if (gave('e'))
+      fail("--minbytes %llu is above --maxbytes %llu", static_cast<unsigned long long>(options.min_bytes),
+           static_cast<unsigned long long>(options.max_bytes));
     options.max_bytes = options.min_bytes;
   }
   const bool steps = options.step_factor > 1 || options.step_bytes > 0;

@@ -15,8 +15,8 @@ _RANK = re.compile(r"\brank (\d+)")
 _CALL = re.compile(r"(?:stream: )?([a-z_]+)\(")
 # Names of the C API in messages, and those of Python. Other functions have the same name without "tutti_" and "comm_", options
 # without "options.".
-_C_NAME = re.compile(r"(?<![\w/.-])(?:options\.(?:tuning->)?(?=[a-z])|(?:tutti|TUTTI)_\w+)")
-_PYTHON_NAMES = {"TUTTI_ANY_RANK": "None", "TUTTI_COLOR_NONE": "None", "tutti_group_start": "tutti.group()",
+_C_NAME = re.compile(r"(?<![\w/.-])(?:options\.(?:tuning->)?(?=[a-z])|(?:tutti|TUTTI)_\w+|null\b)")
+_PYTHON_NAMES = {"null": "None", "TUTTI_ANY_RANK": "None", "TUTTI_COLOR_NONE": "None", "tutti_group_start": "tutti.group()",
                  "tutti_group_end": "tutti.group()", "tutti_mem_alloc": "tutti.zeros()",
                  "tutti_get_unique_id": "tutti.UniqueId()"}
 

@@ -68,6 +68,8 @@ def _set(struct: ctypes.Structure, name: str, value: Any) -> None:
         except TypeError:
             raise InvalidArgument(f"{name} is {value!r}; it must be a number") from None
     elif isinstance(value, str):
+        if "\0" in value:
+            raise InvalidArgument(f"{name} is {value!r}; it must not contain a null character")
         setattr(struct, name, value.encode())
     else:
         raise InvalidArgument(f"{name} is {value!r}; it must be a string")

@@ -52,7 +52,8 @@ Status check_attaching(const void* buffer, std::size_t count, tutti_type type, c
 
 Status attach(SharedComm& shared, const Residual& made) {
   const char* const advice = ": each buffer has one residual, apart from all buffers; detach what was attached before";
-  if (overlap(buffer_of(made), values_of(made))) return invalid_argument("the residual overlaps the buffer");
+  if (overlap(buffer_of(made), values_of(made)))
+    return invalid_argument("the residual overlaps the buffer: pass memory of its own");
   for (const Residual& other : shared.residuals) {
     if (overlap(buffer_of(made), buffer_of(other)))
       return invalid_argument("the buffer overlaps one that has a residual" + std::string(advice));

@@ -131,7 +131,7 @@ class Tool(unittest.TestCase):
             self.assertEqual(result.stderr.count("ended with status 2"), 1, result.stderr)
 
     def test_rejects_options_before_measuring(self):
-        for options, words in ((("-b", "64", "-e", "8"), "--minbytes is above --maxbytes"),
+        for options, words in ((("-b", "64", "-e", "8"), "--minbytes 64 is above --maxbytes 8"),
                                (("--ranks", "2", "-e", "8", "-J", "/nowhere/out.json"), "--output_file /nowhere/out.json")):
             result = run(*options)
             self.assertEqual(result.returncode, 2, options)

@@ -236,6 +236,7 @@ class Errors(unittest.TestCase):
                                ({"timeout": "1"}, "timeout is '1'"), ({"timeout": math.nan}, "timeout is nan"),
                                ({"timeuot": 1}, "option 'timeuot' is unknown; options are name, "),
                                ({"name": 3}, "name is 3; it must be a string"),
+                               ({"name": "a\0b"}, "name is 'a.x00b'; it must not contain a null character"),
                                ({"channels": "x"}, "channels is 'x'; it must be an integer"),
                                ({"channels": True}, "channels is True; it must be an integer"),
                                ({"min_channels": 1 << 32}, "min_channels is 4294967296; it must be 0 or more, and fit in 32 bits"),

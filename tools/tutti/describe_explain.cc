@@ -66,8 +66,8 @@ Command describe_explain() {
                        "tutti explain --collective all_reduce --bytes 8..4G --topology dgx-h100 --compare nccl"},
           .environment =
               "options take precedence over TUTTI_TRANSPORT, TUTTI_ALGORITHM (NCCL_ALGO), TUTTI_PROTOCOL "
-              "(NCCL_PROTO), TUTTI_COMPRESS, TUTTI_MAX_RELATIVE_ERROR and TUTTI_TUNE_FILE. TUTTI_COMPRESS_ROUNDING, "
-              "TUTTI_CHANNELS and TUTTI_TUNER_PLUGIN are honored as well.",
+              "(NCCL_PROTO), TUTTI_COMPRESS, TUTTI_MAX_RELATIVE_ERROR and TUTTI_TUNE_FILE. TUTTI_COMPRESS_ROUNDING "
+              "and TUTTI_CHANNELS are honored as well. Tuner plugins are not asked.",
           .appendix = "Algorithms of each collective:" + all_algorithms() + "\n"};
 }
 

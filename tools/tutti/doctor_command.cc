@@ -154,6 +154,7 @@ Status doctor_command(int argc, char** argv) {
   }));
   DoctorReport report{.sections = {machine(), transports(), devices(), topology()}};
   add_saved_results(report);
+  for (std::string& note : read_config(environment()).notes) report.warnings.push_back(std::move(note));
   const std::string refused = refused_here(report.warnings);
   const std::string useless = useless_files(report.warnings);
   const std::string unreachable = loopback_fault();

@@ -9,6 +9,7 @@
 
 #include "src/base/config.h"
 #include "src/base/counted.h"
+#include "src/base/log.h"
 #include "src/base/status.h"
 #include "src/communicator/autotuning/machine_name.h"
 #include "src/communicator/joining/settings.h"
@@ -59,6 +60,15 @@ std::string useless_dump() {
   return writable.ok() ? "" : "TUTTI_TOPO_DUMP_FILE is not usable: " + writable.message();
 }
 
+std::string useless_log() {
+  if (config().log_file.empty()) return "";
+  const std::string path = expand_log_file(config().log_file);
+  const bool exists = ::access(path.c_str(), F_OK) == 0;
+  const Status writable =
+      !exists || ::access(path.c_str(), W_OK) == 0 ? check_writable(path) : system_error("write to " + path);
+  return writable.ok() ? "" : "TUTTI_LOG_FILE is not usable: " + writable.message();
+}
+
 }  // namespace
 
 void add_saved_results(DoctorReport& report) {
@@ -79,7 +89,7 @@ std::string useless_files(std::vector<std::string>& warnings) {
   const std::string idle = ineffective_tuning(config());
   if (!idle.empty()) warnings.push_back(idle);
   std::string all;
-  for (const std::string& useless : {useless_tune_file(warnings), useless_plugin(), useless_dump()})
+  for (const std::string& useless : {useless_tune_file(warnings), useless_plugin(), useless_dump(), useless_log()})
     if (!useless.empty()) all += (all.empty() ? "" : "; ") + useless;
   return all;
 }

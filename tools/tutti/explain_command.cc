@@ -81,7 +81,8 @@ Status apply(ExplainRequest& request, int option, const std::string& value) {
       request.query.thread_blocks = value == "cuda" ? kThreadBlocks : 0;
       break;
     case kTransport:
-      if (value != "shm" && value != "tcp") return invalid_argument("must be shm or tcp");
+      if (value != "shm" && value != "tcp")
+        return invalid_argument("must be shm or tcp, which stands for all networks");
       request.query.network = value == "tcp";
       break;
     case kMapped: request.query.mapped = true; break;

@@ -54,7 +54,7 @@ std::string reason(const Times& shown, const Candidate& chosen, const Candidate&
   const auto* best = std::max_element(std::begin(parts), std::end(parts), [](const auto& a, const auto& b) {
     return a.theirs - a.mine < b.theirs - b.mine;
   });
-  return "fastest; next is " + named(other.choice) + " with " + shown(other.predicted_us) + " us, mainly by " +
+  return "fastest; second: " + named(other.choice) + ", " + shown(other.predicted_us) + " us, mainly because of " +
          best->part + ": " + shown(best->theirs) + " instead of " + shown(best->mine) + " us";
 }
 

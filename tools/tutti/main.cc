@@ -24,6 +24,8 @@ Status print(const std::string& text) {
 }
 
 Status unknown_command(std::string_view name) {
+  if (name == "version" || name == "help")
+    return invalid_argument("the command '" + std::string(name) + "' has no options");
   std::vector<std::string_view> known;
   for (const Command& command : commands()) known.emplace_back(command.name);
   known.insert(known.end(), {"version", "help"});

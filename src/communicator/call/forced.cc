@@ -95,8 +95,9 @@ Status check_bounded_rounding(const std::string& sources, Rounding rounding, dou
 
 Status check_on_host_memory(std::string_view protocol, std::uint32_t channels) {
   if (channels > 1)
-    return unsupported(std::to_string(channels) +
-                       " channels: host memory has 1 channel (see options.tuning->channels and TUTTI_CHANNELS)");
+    return unsupported(
+        std::to_string(channels) +
+        " channels: host memory has 1 channel; pass 0 or 1 (options.tuning->channels or TUTTI_CHANNELS)");
   if (protocol != "LL128") return {};
   return unsupported(
       "protocol LL128 is for GPUs: on host memory there are LL and Simple (see options.tuning->protocol and "

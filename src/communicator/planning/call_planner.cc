@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,10 +23,13 @@ AdvisedRanks advised(const Hosts& hosts) {
           .max_per_host = *max};
 }
 
+// Algorithms that run whatever the memory of the buffers.
 std::string names_for(const Problem& problem) {
   std::string names;
   for (const Algorithm* algorithm : catalogue(problem.collective)) {
-    if (algorithm->supports(problem)) names += (names.empty() ? "" : ", ") + std::string(algorithm->name());
+    const std::string_view name = algorithm->name();
+    const bool by_lanes = !name.ends_with("_mapped") && !name.ends_with("_staged");
+    if (by_lanes && algorithm->supports(problem)) names += (names.empty() ? "" : ", ") + std::string(name);
   }
   return names;
 }
