@@ -132,7 +132,7 @@ def train(arguments):
 def main():
     arguments = parse_arguments()
     if arguments.backend == "tutti":
-        import tutti.torch  # noqa: F401  Registers the backend; PyTorch 2.14 and newer find it without this line.
+        import tutti.torch  # noqa: F401  Needed only before PyTorch 2.14 with TORCH_DEVICE_BACKEND_AUTOLOAD=0.
     dist.init_process_group(arguments.backend)
     if dist.get_rank() == 0:
         print(f"backend {dist.get_backend()}, {dist.get_world_size()} ranks", flush=True)

@@ -73,7 +73,7 @@ typedef struct tutti_comm_handle* tutti_comm;
  *   With null: why the calling thread's last failed call failed. Valid until the thread's next failed call. */
 TUTTI_API const char* tutti_last_error(tutti_comm comm);
 
-/* Sets the thread's last error to "function: message" and returns `status`, which cancels its group unless it is ok. */
+/* Sets the thread's last error to "function: message", cancels its group unless it is ok, and returns `status`. */
 TUTTI_API tutti_status tutti_report(const char* function, tutti_status status, const char* message);
 
 /* Returns TUTTI_VERSION of the loaded library. */
@@ -86,8 +86,8 @@ typedef struct {
   char bytes[128];
 } tutti_unique_id;
 
-/* Overrides of autotuning, for benchmarks and debugging. Leave them unset in programs. "" means the same as null.
- *   Guide: docs/guide/autotuning.md.
+/* Overrides of autotuning, for benchmarks and debugging. Must match on all ranks. "" means the same as null.
+ *   Guide: docs/guide/autotuning.md. Programs leave all fields unset.
  *   Names: tutti_algorithms() lists algorithms. An unknown name is tutti_invalid_argument.
  *   A collective without the algorithm uses the tuner's choice.
  *   Mapped algorithms (..._mapped) need buffers of tutti_mem_alloc on all ranks, unless all ranks are threads of one
@@ -195,7 +195,7 @@ TUTTI_API tutti_status tutti_comm_ranks(tutti_comm comm, int* ranks);
 /* Returns the CUDA ordinal of the GPU whose memory the communicator uses; -1 for host memory. */
 TUTTI_API tutti_status tutti_comm_device(tutti_comm comm, int* device);
 
-/* Returns the bytes that this rank has allocated there for the communicator, without buffers; 0 for host memory. */
+/* Returns the bytes of GPU memory that this rank has allocated for the communicator, without buffers. */
 TUTTI_API tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes);
 
 /* Returns the algorithm and the protocol of this rank's last collective on `comm`, through any of its handles.
@@ -203,7 +203,7 @@ TUTTI_API tutti_status tutti_comm_device_memory(tutti_comm comm, size_t* bytes);
  *   Calls in streams: valid after they have completed. */
 TUTTI_API tutti_status tutti_comm_last_choice(tutti_comm comm, const char** algorithm, const char** protocol);
 
-/* Returns the compression format of that collective, and its expected error.
+/* Returns the compression format of this rank's last collective on `comm`, and its expected error.
  *   error: RMS of the errors over RMS of the results, for sums of independent Gaussian numbers; 0 for "raw". */
 TUTTI_API tutti_status tutti_comm_last_compression(tutti_comm comm, const char** compression, double* error);
 
@@ -441,7 +441,7 @@ TUTTI_API tutti_status tutti_isend(const void* send, size_t count, tutti_type ty
 TUTTI_API tutti_status tutti_irecv(void* recv, size_t count, tutti_type type, int peer, uint64_t tag, tutti_comm comm,
                                    tutti_request* request);
 
-/* Returns in *found whether a message for such a receive has arrived (1 or 0), and if so describes it. */
+/* Returns in *found whether a message that tutti_irecv would get has arrived (1 or 0), and if so describes it. */
 TUTTI_API tutti_status tutti_iprobe(int peer, uint64_t tag, tutti_comm comm, int* found, tutti_message* message);
 
 /* Waits for the request, at most timeout_ms (0: does not wait; -1: no limit), and returns its status; tutti_in_progress

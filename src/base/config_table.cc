@@ -122,9 +122,9 @@ constexpr std::array kEntries = {
         "0 or 1",
         [](Config& config, const std::string& text) { return parse_switch(text, config.probe); }},
     ConfigEntry{{"TUTTI_TRANSPORT", nullptr, "", "transports",
-                 "transport between ranks: shm (one host only), tcp, ucx, verbs (RDMA) or net_plugin, or with shm "
-                 "within a host shm+tcp, shm+ucx, shm+verbs or shm+net_plugin; unset: shm+verbs if all ranks have it, "
-                 "else shm+tcp"},
+                 "transport: shm (one host only), tcp, ucx, verbs (RDMA) or net_plugin, or with shm within a host "
+                 "shm+tcp, shm+ucx, shm+verbs or shm+net_plugin; unset: shm+verbs if all ranks have it, else shm+tcp "
+                 "(must match on all ranks)"},
                 "a name",
                 [](Config& config, const std::string& text) { return parse(text, config.transport); }},
     ConfigEntry{{"TUTTI_NET_PLUGIN", "NCCL_NET_PLUGIN", "", "transports",
@@ -217,24 +217,24 @@ constexpr std::array kEntries = {
         [](Config& config, const std::string& text) { return parse_gpudirect(text, config.gpudirect); }},
     ConfigEntry{
         {"TUTTI_ALGORITHM", "NCCL_ALGO", "", "algorithms and autotuning",
-         "algorithm of all collectives that have one of this name, such as ring or copy_engines; NCCL_ALGO forces one "
-         "only if it names one (tree is double_binary_tree, NVLS switch_staged or, in large buffers in windows, "
-         "switch_mapped)"},
+         "algorithm of all collectives that have it, such as ring or copy_engines; NCCL_ALGO has an effect only if it "
+         "names one (tree: double_binary_tree; NVLS: switch_staged, or switch_mapped in windows) (must match on all "
+         "ranks)"},
         "a name",
         [](Config& config, const std::string& text) { return parse(text, config.algorithm); },
         algorithm_of_nccl},
     ConfigEntry{
         {"TUTTI_PROTOCOL", "NCCL_PROTO", "", "algorithms and autotuning",
          "protocol of all messages: LL, Simple or, on GPUs, LL128; NCCL_PROTO forces one only "
-         "if it names one"},
+         "if it names one (must match on all ranks)"},
         "a name",
         [](Config& config, const std::string& text) { return parse(canonical_protocol(text), config.protocol); },
         protocol_of_nccl},
-    ConfigEntry{
-        {"TUTTI_CHANNELS", nullptr, "0", "algorithms and autotuning",
-         "number of channels, which run parts of a call in parallel; 0: chosen by the tuner; host memory has 1"},
-        "a whole number, 0 or more",
-        [](Config& config, const std::string& text) { return parse(text, config.channels); }},
+    ConfigEntry{{"TUTTI_CHANNELS", nullptr, "0", "algorithms and autotuning",
+                 "number of channels, which run parts of a call in parallel; 0: chosen by the tuner; host memory has 1 "
+                 "(must match on all ranks)"},
+                "a whole number, 0 or more",
+                [](Config& config, const std::string& text) { return parse(text, config.channels); }},
     ConfigEntry{
         {"TUTTI_TUNER_PLUGIN", "NCCL_TUNER_PLUGIN", "", "algorithms and autotuning",
          "NCCL tuner plugin, version 4 or 5: a path, or NAME for libnccl-tuner-NAME.so; unset or none: no plugin "
