@@ -285,6 +285,10 @@ Status HostDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
     return invalid_argument("a launch of calls in order, not all of which use LL");
   const Batch work{batch, count, thread_blocks, thread_block_bytes};
   ++(launch.together ? launches_together_ : plain_launches_);
+  {
+    const std::lock_guard lock(mutex_);
+    launched_.push_back(batch.calls[0].call.self.input);
+  }
   ++held_launches_;
   const std::lock_guard driver(driver_);
   --held_launches_;

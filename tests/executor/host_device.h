@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <vector>
 
 #include "src/executor/thread_block/run_call.h"
 #include "tests/executor/emulator_memory.h"
@@ -58,6 +59,11 @@ class HostDevice final : public Device {
   // Number of launches whose thread blocks became resident together, and one by one.
   std::uint32_t launches_together() const { return launches_together_; }
   std::uint32_t plain_launches() const { return plain_launches_; }
+  // Returns the input of the first call of each launch, in order.
+  std::vector<const std::byte*> launched() const {
+    const std::lock_guard lock(mutex_);
+    return launched_;
+  }
 
   const DeviceTraits& traits() const override { return traits_; }
   Result<std::byte*> allocate(std::size_t bytes) override { return memory_.take({bytes, false}); }
@@ -119,6 +125,7 @@ class HostDevice final : public Device {
   std::mutex driver_;        // Locked by free().
   std::atomic<bool> freeing_{false};
   std::atomic<std::uint32_t> held_launches_{0}, launches_together_{0}, plain_launches_{0};
+  std::vector<const std::byte*> launched_;
   std::condition_variable blocks_freed_;
   std::uint32_t blocks_busy_ = 0;
   EmulatorMemory memory_;                      // Memory that other processes can open.

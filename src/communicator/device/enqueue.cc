@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/base/caught.h"
@@ -61,7 +62,8 @@ class EnqueuedCalls {
         time_sliced_[&backend].push_back(job);
         continue;
       }
-      ProcessRanks& process = process_ranks_[backend.peers().process_group_id()];
+      const PeerSet& peers = backend.peers();
+      ProcessRanks& process = process_ranks_[{peers.hosts().id(), peers.process_group_id()}];
       process.jobs.push_back(job);
       process.ranks.insert(&backend);
       process.share = backend.peers().thread_blocks();
@@ -137,8 +139,7 @@ class EnqueuedCalls {
   }
 
   // Launches all jobs at once if one kernel supports them and the ranks' shares of the device suffice for their calls
-  // on all communicators. Otherwise launches each communicator separately, in an order that other threads share; that
-  // always fits.
+  // on all communicators. Otherwise launches each communicator separately, which always fits.
   Status launch() {
     std::vector<DeviceJob> all;
     std::uint32_t widest = 0;
@@ -202,7 +203,9 @@ class EnqueuedCalls {
   const bool in_order_;
   DeviceStream stream_;
   std::optional<LaunchSequence> sequence_;  // While calls in order are enqueued.
-  std::map<std::uint64_t, ProcessRanks> process_ranks_;
+  // By communicator: first by a number that its ranks in all processes share, so that separate launches have the same
+  // order everywhere.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, ProcessRanks> process_ranks_;
   std::map<DeviceBackend*, std::vector<DeviceJob>> time_sliced_;
 };
 

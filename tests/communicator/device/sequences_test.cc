@@ -163,6 +163,37 @@ TEST(LaunchSequences, AreReplayed) {
   });
 }
 
+// Two communicators that do not fit in one launch. Processes may attach their devices in different orders, but all must
+// launch the same communicator first, since launches in a stream run one after the other.
+TEST(LaunchSequences, HaveOneOrderOfCommunicators) {
+  const auto rig = host_rig({.thread_blocks = 8});
+  CommunicatorOptions options;
+  options.channels = 4;
+  options.update_agreement_hash();
+  Communicators of_first = std::move(Communicator::create_all(kRanks, options)).value();
+  Communicators of_second = std::move(Communicator::create_all(kRanks, options)).value();
+  DeviceRanks second(*rig, std::move(of_second)), first(*rig, std::move(of_first));
+  ASSERT_LT(first.backend(0).peers().hosts().id(), second.backend(0).peers().hosts().id());
+  constexpr std::uint64_t kElements = 200'000;
+  std::vector<DeviceCall> group;
+  std::vector<float*> buffers;
+  for (DeviceRanks* own : {&second, &first}) {
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      buffers.push_back(own->take<float>(kElements, 1));
+      group.push_back(
+          own->call(rank, call_of(Collective::all_reduce, DataType::float32, kElements, buffers.back(), buffers.back())));
+      group.back().stream = first.stream(0);
+    }
+  }
+  const Status status = enqueue(group);
+  ASSERT_TRUE(status.ok()) << status.message();
+  first.synchronize();
+  const std::vector<const std::byte*> launched = dynamic_cast<const HostDevice&>(rig->device()).launched();
+  const auto at = [](const float* buffer) { return reinterpret_cast<const std::byte*>(buffer); };
+  EXPECT_EQ(launched, (std::vector<const std::byte*>{at(buffers[kRanks]), at(buffers[0])}));
+  for (const float* buffer : buffers) EXPECT_EQ(buffer[kElements - 1], kRanks);
+}
+
 // A thread makes the calls of two ranks, each with a device of its own.
 TEST(LaunchSequences, ServeRanksOfOneThread) {
   Islands islands(std::vector<HostDeviceOptions>(kRanks), 1);
