@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "src/base/atomic.h"
+#include "src/base/clock.h"
 #include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/peers/deferred_frees.h"
 #include "src/executor/numeric_reduce.h"
@@ -22,6 +23,7 @@ constexpr std::size_t kMaxOnOneDevice = 40 << 20;
 constexpr std::size_t kMaxInProcess = 256 << 20;   // Lanes beyond this are allocated by the first calls that use them.
 constexpr std::size_t kAutotunersBytes = 4 << 20;  // For images of candidates that autotuning tests.
 constexpr std::int64_t kPollUs = 50;               // Interval of polls of a device.
+constexpr std::int64_t kLookNs = 5'000'000;        // Interval at which a waiting thread looks for dead peers.
 
 // Fails unless the call's buffers are aligned, as devices require.
 Status check_alignment(const Call& call) {
@@ -180,10 +182,13 @@ Status DeviceBackend::deregister_window(WindowHandle window) {
 
 // Thread blocks end by themselves: when done, on request, or at their deadline.
 Status DeviceBackend::await_own_calls() {
-  while (!has_failed()) {
+  for (std::int64_t looked_ns = now_ns(); !has_failed();) {
     const bool done = TUTTI_TRY(order_.is_idle());
     if (done) break;
     std::this_thread::sleep_for(std::chrono::microseconds(kPollUs));
+    if (now_ns() - looked_ns < kLookNs) continue;
+    if (!failure().ok()) break;  // Looks for dead peers, for which thread blocks may wait without limit.
+    looked_ns = now_ns();
   }
   Status status = failure();  // Also notifies the peers, whose thread blocks then leave.
   if (!status.ok()) wait_for_remote_access();

@@ -84,6 +84,26 @@ TEST_P(MultiProcessDevice, ReportsRankDeath) {
   EXPECT_EQ(processes_.report(0), "reported");
 }
 
+// No thread but the waiting one can find that rank 1 has died.
+TEST_P(MultiProcessDevice, ReportsRankDeath_WhileAwaitingCalls) {
+  const Gate gate;
+  start(0, 1, 2, [&](DeviceRanks& own, Rank) -> std::string {
+    auto* buffer = own.take<float>(1000, 1);
+    DeviceCall call = own.call(0, call_of(Collective::all_reduce, DataType::float32, 1000, buffer, buffer));
+    call.options.timeout_ms = test_timeout_ms(own.rig(), 0);
+    if (!enqueue({&call, 1}).ok()) return "not enqueued";
+    gate.open();
+    const Status ended = own.backend(0).await_own_calls();
+    return ended.message().find("rank 1 died") != std::string::npos ? "reported" : ended.message();
+  });
+  start(1, 1, 2, [](DeviceRanks&, Rank) -> std::string {
+    for (;;) ::pause();
+  });
+  gate.wait();
+  processes_.kill(1);
+  EXPECT_EQ(processes_.report(0), "reported");
+}
+
 // Repeats calls until one fails, and opens the gate in the middle. Returns "reported" if the error names rank 1, else
 // the error.
 std::string call_until_a_death(DeviceRanks& own, const Gate& gate) {
