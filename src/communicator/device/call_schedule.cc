@@ -1,6 +1,7 @@
 #include "src/communicator/device/call_schedule.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -40,20 +41,34 @@ class Waves {
   std::map<Wave, std::vector<const DeviceCall*>> waves_;
 };
 
-// Messages of several waves may share a launch while the communicators' shares of the device suffice.
-bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vector<const DeviceCall*>& more) {
-  std::map<const DeviceBackend*, std::uint32_t> shares;
+// Calls of one communicator, made by ranks of this process.
+struct OwnCalls {
+  std::size_t count = 0;
   std::uint32_t widest = 0;
+  std::map<const DeviceBackend*, std::uint32_t> shares;  // Thread blocks.
+
+  bool fit() const {
+    std::size_t limit = 0;
+    for (const auto& [backend, share] : shares) limit += share;
+    return count * widest <= limit;
+  }
+};
+
+// Messages of several waves may share a launch while each communicator's share of the device suffices for its own,
+// since communicators may also be launched one after the other.
+bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vector<const DeviceCall*>& more) {
+  std::map<std::uint64_t, OwnCalls> communicators;
   for (const auto* calls : {&some, &more}) {
     for (const DeviceCall* call : *calls) {
-      shares[&call->backend()] = call->backend().peers().thread_blocks();
-      widest = std::max(widest, call->backend().message_channels(call->call));
+      const DeviceBackend& backend = call->backend();
+      OwnCalls& own = communicators[backend.peers().process_group_id()];
+      ++own.count;
+      own.widest = std::max(own.widest, backend.message_channels(call->call));
+      own.shares[&backend] = backend.peers().thread_blocks();
     }
   }
-  std::uint32_t limits = 0;
-  for (const auto& [backend, share] : shares) limits += share;
-  const std::size_t count = some.size() + more.size();
-  return count <= kMaxCalls && count * widest <= limits;
+  return some.size() + more.size() <= kMaxCalls &&
+         std::ranges::all_of(communicators, [](const auto& entry) { return entry.second.fit(); });
 }
 
 // True if `next` is one collective of the same rank and stream as `last`, so that they may run in order. The autotuner

@@ -148,6 +148,28 @@ TEST_F(DeviceMessagesOnFewThreadBlocks, ArriveWhole) {
   }
 }
 
+// Each rank of `dense` sends to three ranks, and `sparse` has two messages: together they need fewer thread blocks than
+// both communicators have, but those of `dense` alone need more than it has.
+TEST_F(DeviceMessagesOnFewThreadBlocks, FitShareOfEachCommunicator) {
+  constexpr Rank kRanks = 4;
+  const auto rig = host_rig({.thread_blocks = 16});
+  DeviceRanks dense(*rig, kRanks), sparse(*rig, kRanks);
+  std::vector<Letter> letters;
+  std::vector<DeviceCall> group;
+  const auto add = [&](DeviceRanks& ranks, Rank from, Rank to) {
+    letters.push_back(write(ranks, from, to, 0, 100));
+    for (const Kind kind : {Kind::send, Kind::recv}) group.push_back(half(ranks, letters.back(), kind));
+  };
+  for (Rank from = 0; from < kRanks; ++from)
+    for (const Rank ahead : {0U, 1U, 2U}) add(dense, from, (from + ahead) % kRanks);
+  for (const Rank from : {0U, 2U}) add(sparse, from, from + 1);
+  const Status status = enqueue(group);
+  ASSERT_TRUE(status.ok()) << status.message();
+  dense.synchronize();
+  sparse.synchronize();
+  expect_arrived(letters);
+}
+
 TEST_F(DeviceMessagesOnFewThreadBlocks, RejectMessagesToSelf) {
   const auto rig = host_rig({.thread_blocks = 2});
   DeviceRanks ranks(*rig, 2);

@@ -180,8 +180,8 @@ TEST(LaunchSequences, HaveOneOrderOfCommunicators) {
   for (DeviceRanks* own : {&second, &first}) {
     for (Rank rank = 0; rank < kRanks; ++rank) {
       buffers.push_back(own->take<float>(kElements, 1));
-      group.push_back(
-          own->call(rank, call_of(Collective::all_reduce, DataType::float32, kElements, buffers.back(), buffers.back())));
+      group.push_back(own->call(
+          rank, call_of(Collective::all_reduce, DataType::float32, kElements, buffers.back(), buffers.back())));
       group.back().stream = first.stream(0);
     }
   }
