@@ -12,12 +12,12 @@ namespace tutti::test {
 namespace {
 
 // Attributes of a launch of this grid, such as "domain cluster spread".
-std::string attributes_of(dim3 grid, bool together) {
+std::string attributes_of(dim3 grid, bool together, bool shares_device = false) {
   const LaunchAttributes attributes(0, plan_kernel(), 1024);
   LaunchAttributes::Room room;
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
-  attributes.add_to(config, room, together);
+  attributes.add_to(config, room, together, shares_device);
   std::string text;
   for (unsigned i = 0; i < config.numAttrs; ++i) {
     const cudaLaunchAttributeValue& value = config.attrs[i].val;
@@ -62,7 +62,9 @@ TEST(LaunchAttributes, FormNoMoreClustersThanFit) {
 }
 
 TEST(LaunchAttributes, FormNoClusters_WhenRanksShareDevice) {
-  EXPECT_EQ(on_device("90", [] { return attributes_of(dim3(24), true); }), "cooperative domain ");
+  EXPECT_EQ(on_device("90", [] { return attributes_of(dim3(24), true, true); }), "cooperative domain ");
+  EXPECT_EQ(on_device("90", [] { return attributes_of(dim3(24), false, true); }), "domain ")
+      << "ranks of other processes";
 }
 
 TEST(LaunchAttributes, AreLeftOut_WhenDeviceLacksThem) {

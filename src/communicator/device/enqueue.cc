@@ -92,6 +92,10 @@ class EnqueuedCalls {
     return moves ? backend.queue() : call.stream;
   }
 
+  bool shares_device() const {
+    return std::ranges::any_of(calls_, [](const DeviceCall* call) { return call->backend().peers().shares_device(); });
+  }
+
   // True if only collectives of one communicator run here. The time of the launch is then the time of these calls.
   bool of_one_communicator() const {
     const std::uint64_t group_id = calls_.front()->backend().peers().process_group_id();
@@ -125,7 +129,12 @@ class EnqueuedCalls {
     return job.last.bytes == 0 ? Status() : device().copy(job.last.to, job.last.from, job.last.bytes, stream());
   }
 
-  Status launch_sequence() { return sequence_->empty() ? Status() : device().launch(sequence_->take(), stream()); }
+  Status launch_sequence() {
+    if (sequence_->empty()) return {};
+    DeviceLaunch all = sequence_->take();
+    all.shares_device = shares_device();
+    return device().launch(all, stream());
+  }
 
   // Time-sliced calls wait for each other: all are requested before one holds the stream.
   Status launch_all() {
@@ -180,9 +189,8 @@ class EnqueuedCalls {
   // A rank with a device of its own launches plainly, so that other kernels there do not hold up the whole launch.
   DeviceLaunch launch_of(const std::vector<DeviceJob>& jobs) const {
     DeviceLaunch all{.threads = 0};
-    all.together = jobs.size() > 1 && std::any_of(calls_.begin(), calls_.end(), [](const DeviceCall* call) {
-                     return call->backend().peers().shares_device();
-                   });
+    all.shares_device = shares_device();
+    all.together = jobs.size() > 1 && all.shares_device;
     for (const DeviceJob& job : jobs) {
       all.batch.calls[all.count++] = job.entry;
       all.thread_block_bytes = std::max(all.thread_block_bytes, job.thread_block_bytes);

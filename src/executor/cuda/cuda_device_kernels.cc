@@ -84,7 +84,7 @@ Status CudaDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
   config.dynamicSmemBytes = launch.thread_block_bytes;
   config.stream = as_stream(stream);
   LaunchAttributes::Room attributes;
-  attributes_.add_to(config, attributes, launch.together);
+  attributes_.add_to(config, attributes, launch.together, launch.shares_device);
   void* arguments[] = {const_cast<KernelBatch*>(&launch.batch)};
   TUTTI_ASSERT(launch.batch.in_order == 1 || (at_a_time == 1 && runs_as_ll(launch.batch, count)));
   const void* kernel = has_compressed_messages(launch.batch) ? compressed_kernel()

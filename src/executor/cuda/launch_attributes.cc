@@ -44,7 +44,7 @@ LaunchAttributes::LaunchAttributes(int ordinal, const void* kernel, std::uint32_
 // The domain: a system fence of the kernel waits for the stores of communication only, not for those of computations.
 // Clusters: the channels of a call are spread over the device, and start together. Cooperative launches have none,
 // since ranks that share a device need all of its thread blocks.
-void LaunchAttributes::add_to(cudaLaunchConfig_t& config, Room& room, bool together) const {
+void LaunchAttributes::add_to(cudaLaunchConfig_t& config, Room& room, bool together, bool shares_device) const {
   config.attrs = room.data();
   config.numAttrs = 0;
   const auto add = [&](const cudaLaunchAttribute& attribute) { room[config.numAttrs++] = attribute; };
@@ -61,7 +61,7 @@ void LaunchAttributes::add_to(cudaLaunchConfig_t& config, Room& room, bool toget
     add(domain);
   }
   const unsigned clusters = config.gridDim.x / kClusterBlocks * config.gridDim.y;
-  if (together || config.gridDim.x % kClusterBlocks != 0 || clusters > max_clusters_) return;
+  if (together || shares_device || config.gridDim.x % kClusterBlocks != 0 || clusters > max_clusters_) return;
   add(cluster_of(kClusterBlocks));
   cudaLaunchAttribute spread = {};
   spread.id = cudaLaunchAttributeClusterSchedulingPolicyPreference;

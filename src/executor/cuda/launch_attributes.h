@@ -21,8 +21,8 @@ class LaunchAttributes {
   LaunchAttributes(int ordinal, const void* kernel, std::uint32_t thread_block_bytes);
 
   // Adds attributes to a launch with its final grid. They are stored in `room`, which must outlive the launch.
-  // `together`: see DeviceLaunch.
-  void add_to(cudaLaunchConfig_t& config, Room& room, bool together) const;
+  // `together`, `shares_device`: see DeviceLaunch.
+  void add_to(cudaLaunchConfig_t& config, Room& room, bool together, bool shares_device) const;
 
  private:
   bool has_domains_ = false;

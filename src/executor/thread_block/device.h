@@ -132,6 +132,9 @@ struct DeviceLaunch {
   // because thread blocks of two such launches could otherwise wait for each other's room. False: they need not wait
   // for room for all.
   bool together = false;
+  // True: other ranks of the communicator use this device, too. Thread blocks must then not form clusters, which need
+  // more room than as many single ones.
+  bool shares_device = false;
 };
 
 // Thread-safe. Unless stated otherwise, no function waits for the caller's streams, and all may be called during stream
