@@ -99,9 +99,36 @@ void TimeSlicedLauncher::remove_request(const Request& request) {
 
 Status TimeSlicedLauncher::request(const DeviceLaunch& launch, RequestKind kind, DeviceStream stream) {
   const Request* added = TUTTI_TRY(add_request(launch, kind));
-  Status requested = device_->put_word(&mailbox_on_device_->requested, added->number, stream);
-  if (!requested.ok()) remove_request(*added);
+  const std::uint32_t number = added->number;
+  if (kind == RequestKind::replayed) TUTTI_CHECK_OK(device_->keep_for_graph(stream, lease(number)));
+  Status requested = device_->put_word(&mailbox_on_device_->requested, number, stream);
+  if (!requested.ok() && kind == RequestKind::single) remove_request(*added);
   return requested;
+}
+
+// Reserves memory for the number, since the end of a lease cannot report an error.
+std::shared_ptr<void> TimeSlicedLauncher::lease(std::uint32_t number) {
+  {
+    const std::lock_guard lock(ended_->mutex);
+    if (++ended_->leases > ended_->numbers.capacity()) ended_->numbers.reserve(2 * ended_->leases);
+  }
+  return {nullptr, [ended = ended_, number](void*) {
+            const std::lock_guard lock(ended->mutex);
+            ended->numbers.push_back(number);
+          }};
+}
+
+// A graph ends after its last replay, which ends after the server has released the stream. No such request is in use,
+// but after a failure the launch thread may still run the one that was given up.
+void TimeSlicedLauncher::remove_ended_requests() {
+  const std::lock_guard lock(ended_->mutex);
+  for (const std::uint32_t number : ended_->numbers) {
+    --replayed_;
+    const auto found = requests_.find(number);
+    if (job_ != found->second.get()) requests_.erase(found);
+  }
+  ended_->leases -= ended_->numbers.size();
+  ended_->numbers.clear();
 }
 
 Status TimeSlicedLauncher::hold(DeviceStream stream) {
@@ -145,7 +172,10 @@ TimeSlicedLauncher::Request* TimeSlicedLauncher::next_request() {
     const std::uint32_t requested = load_acquire(&mailbox().requested);
     {
       std::unique_lock lock(mutex_);
-      if (requested != 0) return requests_.at(requested).get();
+      remove_ended_requests();
+      const auto found = requests_.find(requested);
+      if (found != requests_.end()) return found->second.get();
+      if (requested != 0) store_release(&mailbox().requested, 0U);  // A graph without hold() put it, and has ended.
       if (closing_ && pending_ == 0) return nullptr;
       if (pending_ + replayed_ == 0) {
         changed_.wait(lock);

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "src/base/service_thread.h"
 #include "src/communicator/device/prepared_call.h"
@@ -69,16 +70,26 @@ class TimeSlicedLauncher {
   TimeSlicedLauncher(std::shared_ptr<Device> device, ControlPlane& control)
       : device_(std::move(device)), control_(control) {}
 
+  // Requests of graphs that no longer exist. Graphs share it: they may outlive the launcher, and end in any thread.
+  struct Ended {
+    std::mutex mutex;
+    std::vector<std::uint32_t> numbers;
+    std::size_t leases = 0;  // Graphs that exist, and numbers above.
+  };
+
   Mailbox& mailbox() const { return *reinterpret_cast<Mailbox*>(memory_->data()); }
   Result<Request*> add_request(const DeviceLaunch& launch, RequestKind kind);
   void remove_request(const Request& request);
+  // Returns an object that a graph keeps as long as it may make the request.
+  std::shared_ptr<void> lease(std::uint32_t number);
 
   void stop_launch_thread();
   bool has_failed() const;  // True after the communicator, or a thread block of this rank, failed.
 
   // ---- Stream server thread: never calls the device; the only one that releases streams. ----
   void serve_streams();
-  Request* next_request();  // Null: no more requests.
+  Request* next_request();       // Null: no more requests.
+  void remove_ended_requests();  // Requires mutex_.
   // Waits until the launch thread has finished the request. Gives up some time after a failure or the deadline.
   void await_launch_thread(const Request& request);
   Status blocked_error(const Request& request) const;
@@ -110,6 +121,7 @@ class TimeSlicedLauncher {
   bool closing_ = false;
   const Request* job_ = nullptr;  // Request that the stream server gave to the launch thread.
   bool stopping_ = false;         // The launch thread is to end.
+  const std::shared_ptr<Ended> ended_ = std::make_shared<Ended>();
   std::unique_ptr<LibraryThread> stream_server_, launch_thread_;
 };
 
