@@ -10,7 +10,28 @@
 
 namespace tutti {
 
+namespace {
+
+// Lets the program abort communicators while their ranks attach devices, before it has the communicators.
+class AbortWatch {
+ public:
+  explicit AbortWatch(const std::vector<Communicator*>& members) : members_(members) {
+    for (Communicator* member : members_) member->control()->failures.watch_abort(member->options().abort);
+  }
+  ~AbortWatch() {
+    for (Communicator* member : members_) member->control()->failures.watch_abort(nullptr);
+  }
+  AbortWatch(const AbortWatch&) = delete;
+  AbortWatch& operator=(const AbortWatch&) = delete;
+
+ private:
+  const std::vector<Communicator*>& members_;
+};
+
+}  // namespace
+
 Status DeviceBackend::attach(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device) {
+  const AbortWatch watch(members);
   run_deferred_frees();
   std::vector<PeerSet> peers = TUTTI_TRY(PeerSet::connect(members, device));
   for (std::size_t i = 0; i < members.size(); ++i) {

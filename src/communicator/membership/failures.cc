@@ -39,6 +39,11 @@ void Failures::abort() {
   notifications_.report_failure();
 }
 
+void Failures::check_abort() {
+  const std::uint32_t* word = abort_.load(std::memory_order_relaxed);
+  if (word != nullptr && load_acquire(word) != 0) abort();
+}
+
 Status Failures::found(const std::string& when) {
   Status status = found_unpublished(when);
   if (status.ok()) return status;
@@ -47,6 +52,7 @@ Status Failures::found(const std::string& when) {
 
 Status Failures::found_unpublished(const std::string& when) {
   const Board& board = membership_.board;
+  check_abort();
   if (!board.failed()) notifications_.poll();
   if (board.failed()) return board.failure(membership_.rank);
   const auto dead = membership_.mesh.find_dead();

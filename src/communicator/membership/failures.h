@@ -2,6 +2,7 @@
 // wins, and all ranks report it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -31,6 +32,10 @@ class Failures {
   }
   // Fails the communicator because this rank ends it.
   void abort();
+  // Names a word that aborts the communicator when it becomes nonzero. Waits look at it. Null: none.
+  void watch_abort(const std::uint32_t* word) { abort_.store(word, std::memory_order_relaxed); }
+  // Aborts the communicator if the word says so.
+  void check_abort();
 
   // Returns the failure of the communicator, or ok. Also checks whether a peer has died; `when` describes the time of
   // the check.
@@ -50,6 +55,7 @@ class Failures {
 
   Membership& membership_;
   Notifications& notifications_;
+  std::atomic<const std::uint32_t*> abort_{nullptr};
 };
 
 }  // namespace tutti

@@ -176,6 +176,7 @@ Status Waiter::sleep_between_hosts(Rank peer, WaitState& wait_state, std::int64_
 
 Status Waiter::check_for_failures(Rank peer, WaitState& wait_state) {
   const NoCancellation until_return;
+  failures_.check_abort();
   if (membership_.spans_hosts) notifications_.poll();
   if (membership_.board.failed()) return notice_failure(wait_state);
   const std::int64_t now = wait_state.checked_ns = now_ns();

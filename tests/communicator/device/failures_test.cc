@@ -49,6 +49,22 @@ TEST_P(DeviceFailures, NameMissingRank) {
   expect(put(calls[1]), Code::timeout, {"rank 1 has not called it"});
 }
 
+// Rank 1 does not attach its device.
+TEST_P(DeviceFailures, EndAttachment_WhenAborted) {
+  std::uint32_t abort = 0;
+  CommunicatorOptions options = over_transport();
+  options.abort = &abort;
+  options.init_timeout_ms = 20'000;
+  options.update_agreement_hash();
+  Communicators members = std::move(Communicator::create_all(2, options)).value();
+  const std::shared_ptr<Device> device(&rig_->device(), [](Device*) {});
+  Status status;
+  std::thread attaching([&] { status = DeviceBackend::attach({members[0].get()}, device); });
+  __atomic_store_n(&abort, 1, __ATOMIC_RELEASE);
+  attaching.join();
+  expect(status, Code::aborted, {"rank 0 aborted the communicator"});
+}
+
 std::atomic<int>& warnings() {
   static std::atomic<int> logged;
   return logged;
