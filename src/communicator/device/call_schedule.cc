@@ -71,6 +71,20 @@ bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vecto
          std::ranges::all_of(communicators, [](const auto& entry) { return entry.second.fit(); });
 }
 
+// Cuts calls that run side by side into parts for one launch each, between communicators, which need not run at the
+// same time. The order of communicators is the same in all processes.
+std::vector<std::vector<const DeviceCall*>> parts_of(std::vector<const DeviceCall*> calls) {
+  if (calls.size() <= kMaxCalls) return {std::move(calls)};
+  std::map<std::uint64_t, std::vector<const DeviceCall*>> communicators;
+  for (const DeviceCall* call : calls) communicators[call->backend().peers().hosts().id()].push_back(call);
+  std::vector<std::vector<const DeviceCall*>> parts;
+  for (const auto& [id, own] : communicators) {
+    if (parts.empty() || parts.back().size() + own.size() > kMaxCalls) parts.emplace_back();
+    parts.back().insert(parts.back().end(), own.begin(), own.end());
+  }
+  return parts;
+}
+
 // True if `next` is one collective of the same rank and stream as `last`, so that they may run in order. The autotuner
 // times single launches.
 bool follows(const DeviceCallSchedule::Group& last, const DeviceCallSchedule::Group& next) {
@@ -97,7 +111,10 @@ DeviceCallSchedule::DeviceCallSchedule(std::span<const DeviceCall> grouped) {
         by_copy_engines.emplace(backend.peers().hosts().id(), call);
       else by_device[&backend.device()].push_back(call);
     }
-    for (auto& [device, own] : by_device) add({device, std::get<0>(wave), std::get<1>(wave), std::move(own)});
+    for (auto& [device, own] : by_device) {
+      for (std::vector<const DeviceCall*>& part : parts_of(std::move(own)))
+        add({device, std::get<0>(wave), std::get<1>(wave), std::move(part)});
+    }
     for (const auto& [id, call] : by_copy_engines)
       add({&call->backend().device(), std::get<0>(wave), std::get<1>(wave), {call}});
   }
@@ -108,7 +125,7 @@ Status DeviceCallSchedule::check() const {
     if (group.calls.size() <= kMaxCalls) continue;
     return unsupported("one thread has " + std::to_string(group.calls.size()) +
                        " calls that must run side by side on one device, more than " + std::to_string(kMaxCalls) +
-                       ": drive fewer ranks by a thread");
+                       ": end the group earlier, or drive fewer ranks by a thread");
   }
   return {};
 }

@@ -194,6 +194,28 @@ TEST(LaunchSequences, HaveOneOrderOfCommunicators) {
   for (const float* buffer : buffers) EXPECT_EQ(buffer[kElements - 1], kRanks);
 }
 
+// More communicators than a launch has calls.
+TEST(LaunchSequences, LaunchManyCommunicatorsInParts) {
+  constexpr std::size_t kCommunicators = kMaxCalls / kRanks + 1;
+  const auto rig = host_rig({.thread_blocks = 64});
+  std::vector<std::unique_ptr<DeviceRanks>> all;
+  std::vector<DeviceCall> group;
+  std::vector<float*> buffers;
+  for (std::size_t i = 0; i < kCommunicators; ++i) {
+    DeviceRanks& own = *all.emplace_back(std::make_unique<DeviceRanks>(*rig, kRanks));
+    for (Rank rank = 0; rank < kRanks; ++rank) {
+      buffers.push_back(own.take<float>(1, 1));
+      group.push_back(
+          own.call(rank, call_of(Collective::all_reduce, DataType::float32, 1, buffers.back(), buffers.back())));
+    }
+  }
+  const Status status = enqueue(group);
+  ASSERT_TRUE(status.ok()) << status.message();
+  for (const auto& own : all) own->synchronize();
+  for (const float* buffer : buffers) EXPECT_EQ(*buffer, kRanks);
+  EXPECT_EQ(dynamic_cast<const HostDevice&>(rig->device()).launched().size(), 2U);
+}
+
 // A thread makes the calls of two ranks, each with a device of its own.
 TEST(LaunchSequences, ServeRanksOfOneThread) {
   Islands islands(std::vector<HostDeviceOptions>(kRanks), 1);
