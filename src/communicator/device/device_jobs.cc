@@ -24,11 +24,14 @@ Status DeviceJobs::provide(const PreparedDeviceCall& prepared, const RequestedRo
   return scratch(prepared.scratch_bytes + prepared.copied_bytes).status();
 }
 
-// Grows scratch memory at least twofold. Old scratch memory is kept for calls in progress and for graphs.
+// Grows scratch memory at least twofold where the device has as much. Old scratch memory is kept for calls in progress
+// and for graphs.
 Result<std::byte*> DeviceJobs::scratch(std::size_t bytes) {
   if (scratch_bytes_ < bytes) {
-    const std::size_t wanted = std::max(bytes, 2 * scratch_bytes_);
-    scratch_ = TUTTI_TRY(peers_.own_memory().allocate(wanted));
+    std::size_t wanted = std::max(bytes, 2 * scratch_bytes_);
+    Result<std::byte*> grown = peers_.own_memory().allocate(wanted);
+    if (!grown.ok() && wanted > bytes) grown = peers_.own_memory().allocate(wanted = bytes);
+    scratch_ = TUTTI_TRY(std::move(grown));
     scratch_bytes_ = wanted;
   }
   return scratch_;

@@ -6,13 +6,14 @@
 #include <set>
 #include <utility>
 
+#include "src/communicator/peers/deferred_frees.h"
 #include "src/communicator/peers/multicast.h"
 #include "transports/lay_lane.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::size_t kMaxReused = std::size_t{2} << 20;  // Retired memory from this size on is not reused.
+constexpr std::size_t kMaxClass = std::size_t{2} << 20;  // Retired memory from this size on is reused for equal sizes.
 constexpr std::size_t kMinReused = Suballocator::kUnitBytes;
 
 std::size_t class_of(std::size_t bytes) {
@@ -89,10 +90,17 @@ void RankDeviceMemory::free_exported_lanes() {
   exported_bytes_ = 0;
 }
 
-// A separate allocation, because other processes open all of it.
+// A separate allocation, because other processes open all of it. If the device lacks memory, frees what ended
+// communicators left, and retries.
 Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes, File& file, std::size_t ring_bytes) {
-  std::byte* memory = TUTTI_TRY(device_->allocate_shared(bytes + kRecordsBytes + ring_bytes));
-  return export_lanes(memory, bytes, ring_bytes, file);
+  const std::size_t all = bytes + kRecordsBytes + ring_bytes;
+  Result<std::byte*> memory = device_->allocate_shared(all);
+  if (!memory.ok()) {
+    run_deferred_frees();
+    free_when_idle([device = device_] { device->free_kept(); });
+    memory = device_->allocate_shared(all);
+  }
+  return export_lanes(TUTTI_TRY(std::move(memory)), bytes, ring_bytes, file);
 }
 
 Result<DeviceShare> RankDeviceMemory::allocate_lanes_for_domain(std::size_t bytes, std::size_t ring_bytes) {
@@ -165,12 +173,11 @@ Result<std::byte*> RankDeviceMemory::allocate(std::size_t bytes) {
 // Memory for reuse is allocated with the size of its class, so that all requests of the class can use it.
 Result<std::byte*> RankDeviceMemory::allocate_uncleared(std::size_t bytes) {
   const std::lock_guard lock(mutex_);
-  if (bytes >= kMaxReused) return own_.cut(bytes);
-  const std::size_t which = class_of(bytes);
-  auto& retired = retired_[which];
+  const bool large = bytes >= kMaxClass;
+  auto& retired = large ? large_[bytes] : retired_[class_of(bytes)];
   const auto done =
       std::find_if(retired.begin(), retired.end(), [this](const Retired& one) { return one.number < done_before_; });
-  if (done == retired.end()) return own_.cut(kMinReused << which);
+  if (done == retired.end()) return own_.cut(large ? bytes : kMinReused << class_of(bytes));
   std::byte* memory = done->memory;
   retired.erase(done);
   return memory;
@@ -178,7 +185,7 @@ Result<std::byte*> RankDeviceMemory::allocate_uncleared(std::size_t bytes) {
 
 void RankDeviceMemory::retire(std::byte* memory, std::size_t bytes, std::uint64_t number) {
   const std::lock_guard lock(mutex_);
-  if (memory != nullptr && bytes < kMaxReused) retired_[class_of(bytes)].push_back({memory, number});
+  if (memory != nullptr) (bytes < kMaxClass ? retired_[class_of(bytes)] : large_[bytes]).push_back({memory, number});
 }
 
 void RankDeviceMemory::done_before(std::uint64_t number) {

@@ -94,6 +94,7 @@ class RankDeviceMemory {
   Suballocator own_{*device_, &Device::allocate_private};
   std::uint64_t done_before_ = 0;
   std::array<std::vector<Retired>, kClasses> retired_;
+  std::map<std::size_t, std::vector<Retired>> large_;  // By size.
   std::map<LaneSpec, LanePair> lanes_;
   AddressRecord* records_ = nullptr;
   std::byte* ring_ = nullptr;

@@ -233,6 +233,21 @@ std::string make_further_communicators(DeviceRanks& own, Rank first) {
   return run_long_and_short(own, first, 8);
 }
 
+// Images of calls of many ranks have several MiB.
+TEST(RankDeviceMemory, ReusesRetiredMemoryOfEveryClass) {
+  const auto rig = host_rig();
+  RankDeviceMemory memory(std::shared_ptr<Device>(&rig->device(), [](Device*) {}));
+  std::uint64_t call = 0;
+  for (const std::size_t bytes : {std::size_t{100}, std::size_t{70'000}, std::size_t{3} << 20}) {
+    std::byte* const first = memory.allocate_uncleared(bytes).value();
+    memory.retire(first, bytes, ++call);
+    memory.done_before(call);
+    EXPECT_NE(memory.allocate_uncleared(bytes).value(), first) << "the call may still read it";
+    memory.done_before(call + 1);
+    EXPECT_EQ(memory.allocate_uncleared(bytes).value(), first) << bytes;
+  }
+}
+
 TEST(ManyRanks, HaveLargeLanesOnce_OnEachDevice) {
   if (over_network()) GTEST_SKIP() << "each rank would be on a host of its own";
   DeviceProcessGroup processes;
