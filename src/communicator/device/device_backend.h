@@ -102,6 +102,7 @@ class DeviceBackend final : public Backend {
   static Status end_together(const std::set<DeviceBackend*>& members, DeviceStream stream);
 
  private:
+  static Status attach_all(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device);
   DeviceBackend(Communicator& communicator, PeerSet peers);
   const Board& board() const { return control_->membership.board; }
   RankDeviceMemory& own_memory() const { return peers_.own_memory(); }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "src/base/caught.h"
 #include "src/communicator/device/device_backend.h"
 #include "src/communicator/device/time_sliced_launcher.h"
 #include "src/communicator/peers/deferred_frees.h"
@@ -30,8 +31,16 @@ class AbortWatch {
 
 }  // namespace
 
+// Failures are reported to peers, which wait for this rank.
 Status DeviceBackend::attach(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device) {
   const AbortWatch watch(members);
+  Status attached = caught([&] { return attach_all(members, device); });
+  if (attached.ok()) return attached;
+  for (Communicator* member : members) (void)member->fail(attached.copy());
+  return attached;
+}
+
+Status DeviceBackend::attach_all(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device) {
   run_deferred_frees();
   std::vector<PeerSet> peers = TUTTI_TRY(PeerSet::connect(members, device));
   for (std::size_t i = 0; i < members.size(); ++i) {
@@ -39,7 +48,7 @@ Status DeviceBackend::attach(const std::vector<Communicator*>& members, const st
     members[i]->use_device(std::unique_ptr<Backend>(made));
     Status ready = made->order_.make_events();
     if (ready.ok() && made->ranks_ > 1) ready = made->set_up_device();
-    if (!ready.ok()) return members[i]->fail(std::move(ready));
+    TUTTI_CHECK_OK(std::move(ready));
   }
   // Allocating memory may wait for the device, so no thread block may be waiting there for a rank that still allocates.
   // No rank may leave before all have met, either.
