@@ -124,7 +124,8 @@ Status DeviceMonitor::explain(const KernelReport& report) {
       " (channel " + std::to_string(report.channel) + ", step " + std::to_string(report.step) + ")";
   if (report.mismatch != 0) {
     return invalid_usage("rank " + std::to_string(rank_) + " is in " + call + where + ", and what rank " +
-                         std::to_string(report.peer) + " sent belongs to another call");
+                         std::to_string(report.peer) +
+                         " sent belongs to another call; make the same calls in the same order on all ranks");
   }
   return timeout_error("rank " + std::to_string(rank_) + " waited too long for rank " + std::to_string(report.peer) +
                        (report.sends != 0 ? " to make room" : "") + " in " + call + where + route_to(report.peer));

@@ -114,10 +114,11 @@ Status PeerSet::exchange_peer_infos(const std::vector<Communicator*>& members, S
     const bool exports = !set[i].other_processes_.empty();
     if (!exports && budget.ring.channels == 0) continue;
     const std::size_t bytes = exports ? set[i].exported_bytes() : 0;
-    const auto share = set[i].allocate_exported_lanes(bytes, files[i]);
+    auto share = set[i].allocate_exported_lanes(bytes, files[i]);
     if (!exports) continue;  // Without this memory, the object for multicast will lack a device.
     own[i][0].failed = share.ok() ? 0 : 1;
     if (share.ok()) own[i][0].exported = share.value();
+    else log(LogLevel::warn, "rank %u: %s", set[i].self_, std::move(share).status().message().c_str());
   }
   all = TUTTI_TRY(gather(members, own));
   return pass_files(members, set, all, files);
@@ -192,9 +193,13 @@ Status PeerSet::set_peers(const PeerInfos& infos) {
     const bool reached = info.is_here() && in_same_domain(peer);
     if (reached && peer != self_) memories_[peer] = RankDeviceMemory::find(info.memory);
     if (reached && memories_[peer] == nullptr)
-      return remote_error("rank " + std::to_string(peer) + " left while the ranks connected their devices");
+      return remote_error("rank " + std::to_string(peer) +
+                          " left while the ranks connected their devices; its error has the reason");
     if (info.failed != 0)
-      return remote_error("rank " + std::to_string(peer) + " has no memory for lanes on its device");
+      return remote_error(
+          "rank " + std::to_string(peer) +
+          " cannot allocate memory for lanes on its GPU, and logs the reason: free memory there, or call "
+          "tutti_mem_trim_cuda");
     shares_device_ = shares_device_ || (peer != self_ && info.device == infos[self_].device);
     if (process_group_id_ == 0 && info.is_here()) process_group_id_ = info.memory;
     time_sliced_ = time_sliced_ || std::any_of(infos.begin(), infos.end(), [&](const PeerInfo& other) {
@@ -203,14 +208,16 @@ Status PeerSet::set_peers(const PeerInfos& infos) {
     const auto sharers =
         std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.device == info.device; });
     thread_blocks_ = std::min(thread_blocks_, info.thread_blocks / static_cast<std::uint32_t>(sharers));
+    if (thread_blocks_ == 0)
+      return unsupported(std::to_string(sharers) + " ranks share the GPU of rank " + std::to_string(peer) +
+                         ", which runs " + std::to_string(info.thread_blocks) +
+                         " thread blocks at the same time: use at most as many ranks on a GPU");
     const auto ranks_here =
         std::count_if(infos.begin(), infos.end(), [&](const PeerInfo& other) { return other.process == info.process; });
     own_process_ = own_process_ && ranks_here == 1;
     one_device_ = one_device_ && in_same_domain(peer) && info.process == infos.front().process &&
                   info.device == infos.front().device;
   }
-  if (thread_blocks_ == 0)
-    return unsupported("too many ranks share a GPU: their thread blocks cannot run at the same time");
   return {};
 }
 

@@ -318,7 +318,7 @@ Status CudaDevice::put_word(std::uint32_t* word, std::uint32_t value, DeviceStre
   const OnDevice here(ordinal_);
   return driver()
       .write_word(as_stream(stream), as_address(word), value, CU_STREAM_WRITE_VALUE_DEFAULT)
-      .during("notifying the host " + in_stream_of(traits_));
+      .during("writing a word in a stream of " + traits_.name);
 }
 
 Status CudaDevice::hold_until(const std::uint32_t* word, std::uint32_t value, DeviceStream stream) {

@@ -82,8 +82,9 @@ void Proxy::move_near_nic() const {
 void Proxy::work() {
   move_near_nic();
   moved_ns_ = looked_ns_ = now_ns();
-  while (!ends_) {
-    const std::uint64_t reported = reported_;
+  for (;;) {
+    const std::uint64_t reported = reported_;  // First: the destructor sets ends_, then counts a report.
+    if (ends_) break;
     const bool in_call = expects_calls();
     rounds_.fetch_add(1, std::memory_order_relaxed);
     const bool moved = advance_connections();
