@@ -11,7 +11,7 @@ if(NOT TUTTI_SANITIZE AND NOT TUTTI_TEST_FOLDERS)
                    --output ${PROJECT_BINARY_DIR}/docs)
   endif()
   if(TARGET tutti)
-    tutti_add_test(NAME package.examples LABELS package COMMAND ${PROJECT_SOURCE_DIR}/examples/check_install.sh
+    tutti_add_test(NAME package.examples LABELS package COMMAND ${PROJECT_SOURCE_DIR}/tests/package/examples.sh
                    ${PROJECT_BINARY_DIR} ${CMAKE_COMMAND} ${CMAKE_CXX_COMPILER} ${CMAKE_C_COMPILER})
     tutti_test_properties(package.examples PROPERTIES RUN_SERIAL ON)
     tutti_add_test(NAME package.debs LABELS package COMMAND ${PROJECT_SOURCE_DIR}/tests/package/debs.sh ${PROJECT_BINARY_DIR}

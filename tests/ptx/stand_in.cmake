@@ -42,6 +42,15 @@ tutti_test_again(ptx.unknown_setting OF ptx.runtime_streams LABELS ptx ENVIRONME
                  ARGUMENTS --gtest_filter=*RunsWorkInOrder)
 tutti_test_properties(ptx.unknown_setting PROPERTIES PASS_REGULAR_EXPRESSION "TUTTI_PTX_SEEDS is no setting")
 
+# The example of GPUs, on two devices.
+add_executable(tutti_example_of_gpus ${PROJECT_SOURCE_DIR}/examples/cuda/process_per_gpu.c)
+target_link_libraries(tutti_example_of_gpus PRIVATE tutti CUDA::cudart_static tutti_flags)
+add_dependencies(tutti_on_ptx tutti_example_of_gpus)
+set(example "TUTTI_RANKS=2 $<TARGET_FILE:tutti_example_of_gpus>")
+tutti_add_test(NAME ptx.example LABELS ptx
+               COMMAND sh -c "TUTTI_RANK=0 LOCAL_RANK=0 ${example} & TUTTI_RANK=1 LOCAL_RANK=1 ${example} && wait $!")
+tutti_test_environment(ptx.example TUTTI_PTX_DEVICES=2)
+
 # The machine reads the kernels of all architectures, also those that no test executes.
 set(kernels src/executor/cuda/kernel.cu src/executor/cuda/ll_kernel.cu src/executor/cuda/compressed_kernel.cu src/executor/cuda/residual_kernel.cu
             tests/compression/cuda_codec.cu perf/gpu/kernels.cu perf/gpu/latencies.cu

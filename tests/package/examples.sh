@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# check_install.sh <build folder> <cmake> <C++ compiler> <C compiler>: installs into a folder of its own, builds the
+# examples.sh <build folder> <cmake> <C++ compiler> <C compiler>: installs into a folder of its own, builds the
 # examples against what was installed and nothing else, and runs them.
 set -euo pipefail
-[ $# -eq 4 ] || { echo "usage: check_install.sh BUILD_FOLDER CMAKE CXX_COMPILER C_COMPILER" >&2; exit 2; }
+[ $# -eq 4 ] || { echo "usage: examples.sh BUILD_FOLDER CMAKE CXX_COMPILER C_COMPILER" >&2; exit 2; }
 build="$1" cmake="$2"
 export CXX="$3" CC="$4"
-here="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)"
+here="$(cd "$(dirname "${BASH_SOURCE[0]}")/../../examples" && pwd)"
 work="$build/examples"
 rm -rf "$work"
 
@@ -26,7 +26,19 @@ test "$(find "$work/prefix" -name 'libnccl*' | sed 's|.*/\([^/]*/[^/]*\)$|\1|')"
 "$cmake" --build "$work/cpp"
 "$work/cpp/two_threads"
 
-# The same program with nothing but a compiler and tutti.pc, where pkg-config is there.
+if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
+  "$cmake" -S "$here/mpi" -B "$work/mpi" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+  "$cmake" --build "$work/mpi"
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 2 "$work/mpi/ranks_of_mpi"
+fi
+
+# Runs only with GPUs. The preset ptx runs it on the stand-in for the CUDA runtime.
+if command -v nvcc >/dev/null; then
+  "$cmake" -S "$here/cuda" -B "$work/cuda" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+  "$cmake" --build "$work/cuda"
+fi
+
+# two_processes with nothing but a compiler and tutti.pc, where pkg-config is there.
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH
   PKG_CONFIG_PATH="$(dirname "$(find "$work/prefix" -name tutti.pc)")"
