@@ -22,7 +22,6 @@ constexpr std::uint32_t kMaxLargeBlocks = 24, kSmallBlockThreads = 256;
 DeviceCallPreparer::DeviceCallPreparer(const Communicator& control, PeerSet& peers, const DeviceWindows& windows)
     : self_(control.rank()),
       ranks_(control.ranks()),
-      max_channels_(control.options().max_channels == 0 ? ~0U : control.options().max_channels),
       peers_(peers),
       windows_(windows),
       chooser_(peers, windows),
@@ -205,9 +204,9 @@ Status DeviceCallPreparer::put_on_device(const std::vector<const Program*>& prog
 // ---- Messages ----
 
 std::uint32_t DeviceCallPreparer::message_channels(const Call& call) const {
-  const std::uint64_t max = std::clamp(
-      peers_.thread_blocks() / 4, 1U,
-      std::min({kMaxMessageChannels, peers_.lanes().channels_to_all(), max_channels_}));  // Several peers at a time.
+  const std::uint64_t max = std::clamp(peers_.thread_blocks() / 4, 1U,
+                                       std::min({kMaxMessageChannels, peers_.lanes().channels_to_all(),
+                                                 peers_.max_channels()}));  // Several peers at a time.
   return static_cast<std::uint32_t>(
       std::clamp<std::uint64_t>(call.count * size_of(call.type) / kBytesPerMessageChannel, 1, max));
 }

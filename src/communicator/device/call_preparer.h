@@ -78,7 +78,6 @@ class DeviceCallPreparer {
                        PreparedDeviceCall& prepared);
 
   const Rank self_, ranks_;
-  const std::uint32_t max_channels_;  // Maximum of a message, whose handle has no influence.
   PeerSet& peers_;
   const DeviceWindows& windows_;
   DevicePlanChooser chooser_;

@@ -35,7 +35,7 @@ bool suits_multicast(const Hosts& hosts, bool requested) {
 
 Result<std::vector<PeerSet>> PeerSet::connect(const std::vector<Communicator*>& members,
                                               const std::shared_ptr<Device>& device) {
-  static_assert(sizeof(PeerInfo) == 176);
+  static_assert(sizeof(PeerInfo) == 184);
   Set set;
   std::vector<PeerInfos> infos;
   for (const Communicator* member : members)
@@ -65,6 +65,7 @@ PeerSet::PeerInfo PeerSet::describe_self(const Communicator& member) {
   info.device = own_memory().device().traits().identity;
   info.has_large_lanes = RankDeviceMemory::has_large_lanes(info.device) ? 1 : 0;
   info.min_channels = member.options().min_channels;
+  info.max_channels = member.options().max_channels;
   info.thread_blocks = own_memory().device().traits().thread_blocks;
   info.sharing = own_memory().device().traits().sharing;
   info.domain = own_memory().device().traits().domain;
@@ -200,6 +201,7 @@ Status PeerSet::set_peers(const PeerInfos& infos) {
           "rank " + std::to_string(peer) +
           " cannot allocate memory for lanes on its GPU, and logs the reason: free memory there, or call "
           "tutti_mem_trim_cuda");
+    if (info.max_channels != 0) max_channels_ = std::min(max_channels_, info.max_channels);
     shares_device_ = shares_device_ || (peer != self_ && info.device == infos[self_].device);
     if (process_group_id_ == 0 && info.is_here()) process_group_id_ = info.memory;
     time_sliced_ = time_sliced_ || std::any_of(infos.begin(), infos.end(), [&](const PeerInfo& other) {

@@ -31,6 +31,7 @@ struct PeerSet::PeerInfo {
   Rank driver = 0;                                         // First of the ranks that its thread drives.
   std::uint32_t has_large_lanes = 0;                       // 1: another communicator has some on its device.
   std::uint32_t min_channels = 0;                          // CommunicatorOptions::min_channels.
+  std::uint32_t max_channels = 0;                          // CommunicatorOptions::max_channels.
   std::uint32_t multicast = 0;                             // 1: it wants multicast objects, which its device has.
   std::uint32_t requests_ring_over_hosts = 0;              // 1: its communicator requests a plan in that ring.
   std::uint32_t joins_domains = 0;                         // 1: see joins_domains().

@@ -87,6 +87,8 @@ class PeerSet {
   bool shares_device() const { return shares_device_; }
   // Channels that a rank can run at once. The same on all ranks.
   std::uint32_t thread_blocks() const { return thread_blocks_; }
+  // Maximum of a message: the least CommunicatorOptions::max_channels of the ranks. The same on all ranks.
+  std::uint32_t max_channels() const { return max_channels_; }
   // Sizes of lanes. The same on all ranks.
   const LaneBudget& lanes() const { return budget_; }
   // Slots of lanes from and to a rank.
@@ -182,7 +184,7 @@ class PeerSet {
   // All ranks are on devices of their own with multicast objects; see suits_multicast().
   bool wants_multicast_ = false;
   std::byte* multicast_ring_ = nullptr;
-  std::uint32_t thread_blocks_ = 0;
+  std::uint32_t thread_blocks_ = 0, max_channels_ = ~0U;
   LaneBudget budget_;
   std::uint64_t process_group_id_ = 0;
 };

@@ -1,4 +1,5 @@
 // Ranks on a device in separate processes.
+#include <algorithm>
 #include <random>
 
 #include "src/bootstrap/bootstrap.h"
@@ -61,6 +62,30 @@ TEST_P(MultiProcessDevice, ExchangesMessages_InAnyOrderWithCollectives) {
     return "right";
   };
   for (const Rank rank : {0U, 1U}) start(rank, 1, 2, work);
+  expect_reports("right");
+}
+
+// A large message has several channels, but not more than either rank allows.
+TEST_P(MultiProcessDevice, SendsMessages_WithLeastMaxChannels) {
+  constexpr std::uint64_t kElements = 1 << 19;
+  const auto work = [](DeviceRanks& own, Rank rank) -> std::string {
+    auto* buffer = own.take<std::int32_t>(kElements, rank == 0 ? 7 : 0);
+    Call message = call_of(Collective::all_reduce, DataType::int32, kElements, buffer, buffer);
+    message.kind = rank == 0 ? Kind::send : Kind::recv;
+    message.root = 1 - rank;
+    DeviceCall call = own.call(0, message);
+    call.options.timeout_ms = test_timeout_ms(own.rig(), 5'000);
+    const Status status = enqueue({&call, 1});
+    if (!status.ok()) return status.message();
+    own.synchronize();
+    if (!own[0].failure().ok()) return own[0].failure().message();
+    return std::count(buffer, buffer + kElements, 7) == kElements ? "right" : "wrong data";
+  };
+  for (const Rank rank : {0U, 1U}) {
+    CommunicatorOptions options = over_transport();
+    options.max_channels = rank == 0 ? 1 : 0;
+    processes_.start(GetParam().make, rank, 1, 2, work, options);
+  }
   expect_reports("right");
 }
 
