@@ -73,7 +73,7 @@ typedef struct tutti_comm_handle* tutti_comm;
  *   With null: why the calling thread's last failed call failed. Valid until the thread's next failed call. */
 TUTTI_API const char* tutti_last_error(tutti_comm comm);
 
-/* Sets the thread's last error to "function: message", cancels its group unless it is ok, and returns `status`. */
+/* Sets the thread's last error to "function: message", cancels its group unless `status` is ok, and returns it. */
 TUTTI_API tutti_status tutti_report(const char* function, tutti_status status, const char* message);
 
 /* Returns TUTTI_VERSION of the loaded library. */

@@ -178,8 +178,9 @@ tutti_status tutti_comm_split(tutti_comm comm, int color, int key, const tutti_c
     TUTTI_CHECK_OK(tutti::check_outside_group("communicators cannot be split"));
     tutti::Communicator* runner = handle->runner;
     if (runner == nullptr) return tutti::no_runner(*handle);
-    const CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
+    CommunicatorOptions merged = TUTTI_TRY(tutti::options_over(tutti::options_of(*handle), options));
     TUTTI_CHECK_OK(tutti::check_same_memory(*handle, merged));
+    merged.abort = &handle->shared->abort;
     const tutti::Ticket ticket(handle->shared);
     ticket.await();
     auto made = runner->split(color, key, merged);

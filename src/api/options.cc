@@ -172,6 +172,7 @@ Status set_tuning(const tutti_tuning_options& given, CommunicatorOptions& merged
 
 Result<CommunicatorOptions> options_over(const CommunicatorOptions& inherited, const tutti_comm_options* given) {
   CommunicatorOptions merged = inherited;
+  merged.abort = nullptr;  // The word belongs to another communicator, which may end.
   tutti_comm_options options = TUTTI_COMM_OPTIONS_DEFAULT;
   if (given != nullptr) options = TUTTI_TRY(known_options(*given));
   if (options.name != nullptr) merged.name = options.name;

@@ -207,9 +207,9 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1, kMaxRanks));
     launched.rank = TUTTI_TRY(read_number(environment, launcher.rank, 0, kMaxRanks - 1));
     if (launched.rank >= launched.ranks) {
-      return invalid_usage(std::string(launcher.rank) + " is " + std::to_string(launched.rank) + ", but " +
-                           launcher.ranks + " is " + std::to_string(launched.ranks) + ": it must be from 0 to " +
-                           std::to_string(launched.ranks - 1));
+      return invalid_usage(std::string(launcher.rank) + " is " + std::to_string(launched.rank) +
+                           ", but must be from 0 to " + std::to_string(launched.ranks - 1) + ", since " +
+                           launcher.ranks + " is " + std::to_string(launched.ranks));
     }
     launched.launcher = std::string(launcher.name) + " (" + launcher.rank + ", " + launcher.ranks;
     launched.point = TUTTI_TRY(rendezvous_of(environment, launcher, launched));

@@ -163,6 +163,30 @@ TEST_F(DeviceApi, SplitsAndViewsStayOnDevice) {
   destroy(parts);
 }
 
+// Neither the abort nor the end of a communicator concerns those that were split from it before.
+TEST_F(DeviceApi, SplitsOfSplits_AfterFirstIsAborted) {
+  tutti_unique_id id;
+  ASSERT_EQ(tutti_get_unique_id(&id), tutti_ok);
+  tutti_comm firsts[kRanks] = {}, seconds[kRanks] = {}, thirds[kRanks] = {};
+  const auto on_all = [](const auto& call) {
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      threads.emplace_back([&, rank] { EXPECT_EQ(call(rank), tutti_ok) << tutti_last_error(nullptr); });
+    for (std::thread& thread : threads) thread.join();
+  };
+  on_all([&](int rank) { return tutti_comm_create(&id, rank, kRanks, &options_, &firsts[rank]); });
+  on_all([&](int rank) { return tutti_comm_split(firsts[rank], 0, 0, nullptr, &seconds[rank]); });
+  on_all([&](int rank) { return tutti_comm_abort(firsts[rank]); });
+  for (const bool ended : {false, true}) {
+    if (ended)
+      for (const tutti_comm first : firsts) (void)tutti_comm_destroy(first);
+    on_all([&](int rank) { return tutti_comm_split(seconds[rank], 0, 0, nullptr, &thirds[rank]); });
+    expect_sum(thirds, kRanks);
+    destroy(thirds);
+  }
+  destroy(seconds);
+}
+
 TEST_F(DeviceApi, ShrinkStaysOnDevice) {
   tutti_comm parts[kRanks] = {};
   std::vector<std::thread> threads;

@@ -123,7 +123,7 @@ TEST(Launcher, NamesVariableAndValue_WhenInvalid) {
   EXPECT_EQ(failure({{"RANK", "0"}, {"WORLD_SIZE", "0"}}),
             "WORLD_SIZE is \"0\", but must be a whole number from 1 to 65536");
   EXPECT_EQ(failure({{"PMI_RANK", "4"}, {"PMI_SIZE", "4"}}),
-            "PMI_RANK is 4, but PMI_SIZE is 4: it must be from 0 to 3");
+            "PMI_RANK is 4, but must be from 0 to 3, since PMI_SIZE is 4");
   EXPECT_EQ(failure({{"TUTTI_RANK", "0"}, {"RANK", "0"}, {"WORLD_SIZE", "1"}}),
             "TUTTI_RANK is set, but TUTTI_RANKS is not: set both or unset TUTTI_RANK to run one rank");
   for (const std::string ranks : {"65537", "99999999999"})

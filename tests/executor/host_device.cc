@@ -287,7 +287,7 @@ Status HostDevice::launch(const DeviceLaunch& launch, DeviceStream stream) {
   ++(launch.together ? launches_together_ : plain_launches_);
   {
     const std::lock_guard lock(mutex_);
-    launched_.push_back(batch.calls[0].call.self.input);
+    if (launched_.size() < kMaxRecorded) launched_.push_back(batch.calls[0].call.self.input);
   }
   ++held_launches_;
   const std::lock_guard driver(driver_);

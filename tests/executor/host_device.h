@@ -59,7 +59,7 @@ class HostDevice final : public Device {
   // Number of launches whose thread blocks became resident together, and one by one.
   std::uint32_t launches_together() const { return launches_together_; }
   std::uint32_t plain_launches() const { return plain_launches_; }
-  // Returns the input of the first call of each launch, in order.
+  // Returns the input of the first call of the first launches, in order.
   std::vector<const std::byte*> launched() const {
     const std::lock_guard lock(mutex_);
     return launched_;
@@ -125,6 +125,7 @@ class HostDevice final : public Device {
   std::mutex driver_;        // Locked by free().
   std::atomic<bool> freeing_{false};
   std::atomic<std::uint32_t> held_launches_{0}, launches_together_{0}, plain_launches_{0};
+  static constexpr std::size_t kMaxRecorded = 64;
   std::vector<const std::byte*> launched_;
   std::condition_variable blocks_freed_;
   std::uint32_t blocks_busy_ = 0;

@@ -29,7 +29,7 @@ test "$(find "$work/prefix" -name 'libnccl*' | sed 's|.*/\([^/]*/[^/]*\)$|\1|')"
 if command -v mpicc >/dev/null && command -v mpirun >/dev/null; then
   "$cmake" -S "$here/mpi" -B "$work/mpi" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
   "$cmake" --build "$work/mpi"
-  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 mpirun -n 2 "$work/mpi/ranks_of_mpi"
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 mpirun -n 2 "$work/mpi/ranks_of_mpi"
 fi
 
 # Runs only with GPUs. The preset ptx runs it on the stand-in for the CUDA runtime.

@@ -48,7 +48,7 @@ target_link_libraries(tutti_example_of_gpus PRIVATE tutti CUDA::cudart_static tu
 add_dependencies(tutti_on_ptx tutti_example_of_gpus)
 set(example "TUTTI_RANKS=2 $<TARGET_FILE:tutti_example_of_gpus>")
 tutti_add_test(NAME ptx.example LABELS ptx
-               COMMAND sh -c "TUTTI_RANK=0 LOCAL_RANK=0 ${example} & TUTTI_RANK=1 LOCAL_RANK=1 ${example} && wait $!")
+               COMMAND sh -c "TUTTI_RANK=0 LOCAL_RANK=0 ${example} & TUTTI_RANK=1 LOCAL_RANK=1 ${example}; status=$?; wait $! && exit $status")
 tutti_test_environment(ptx.example TUTTI_PTX_DEVICES=2)
 
 # The machine reads the kernels of all architectures, also those that no test executes.

@@ -7,7 +7,7 @@ add_dependencies(tutti_on_gpu tutti_tool)
 tutti_add_test(NAME tools.doctor_warns LABELS tools
                COMMAND env TUTTI_ALGORITHM=rign TUTTI_PROTOCOL=foo TUTTI_ENCRYPT=yes TUTTI_NCCL_MEMORY=gpu TUTTI_NCCL_COMPRESS=int9 TUTTI_SECRET_FILE=/nonexistent
                        TUTTI_SOCKET_IFNAME=nope TUTTI_TOPO_FILE=/nonexistent.xml TUTTI_RANK=5 TUTTI_RANKS=2 TUTTI_ROOT=foo
-                       ${expect} 1 "tutti: no communicator can be created:.*yes.*must be 0 or 1.*rign.*did you mean ring.*foo.*must be.*/nonexistent.*nope.*nonexistent.xml.*it must be from 0 to 1.*_ROOT.*rejects:.*gpu.*must be.*int9"
+                       ${expect} 1 "tutti: no communicator can be created:.*yes.*must be 0 or 1.*rign.*did you mean ring.*foo.*must be.*/nonexistent.*nope.*nonexistent.xml.*must be from 0 to 1, since.*_ROOT.*rejects:.*gpu.*must be.*int9"
                        $<TARGET_FILE:tutti_tool> doctor)
 file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/tools.untuned "no line of such a file\n")
 set(tune_text ${CMAKE_CURRENT_BINARY_DIR}/tools.untuned)
@@ -28,6 +28,8 @@ tutti_add_test(NAME tools.doctor_lists_machines_of_tune_file LABELS tools
 tutti_add_test(NAME tools.doctor_checks_log_file LABELS tools
                COMMAND env TUTTI_LOG_FILE=/nonexistent/log ${expect} 1 "tutti: TUTTI_LOG_FILE is not usable: write into /nonexistent/: No such"
                        $<TARGET_FILE:tutti_tool> doctor)
+tutti_add_test(NAME tools.doctor_accepts_device_as_log LABELS tools
+               COMMAND env TUTTI_LOG_FILE=/dev/null ${expect} 0 "machine\n" $<TARGET_FILE:tutti_tool> doctor)
 tutti_add_test(NAME tools.doctor_lists_ignored_variables_of_nccl LABELS tools
                COMMAND env NCCL_SHM_DISABLE=1 ${expect} 0 "warning: variables of NCCL that have no effect in Tutti: NCCL_SHM_DISABLE"
                        $<TARGET_FILE:tutti_tool> doctor)

@@ -280,7 +280,7 @@ tutti_add_test(NAME tools.explain_applies_forced_algorithm LABELS tools COMMAND 
 tutti_add_test(NAME tools.explain_applies_nccl_variables LABELS tools COMMAND env NCCL_ALGO=Ring ${expect} 0
                "\"environment\": \"NCCL_ALGO forces ring.\".*\"reason\": \"chosen: ring/" ${explain} --collective all_gather --json)
 tutti_add_test(NAME tools.explain_ignores_unknown_nccl_names LABELS tools COMMAND env TUTTI_ALGORITHM=two_shot
-               ${expect} 0 "TUTTI_ALGORITHM has no effect here: broadcast has no algorithm of this name.\nchosen: "
+               ${expect} 0 "TUTTI_ALGORITHM=two_shot has no effect here: broadcast has no algorithm of this name.\nchosen: "
                ${explain} --collective broadcast)
 tutti_add_test(NAME tools.explain_prefers_options LABELS tools COMMAND env TUTTI_ALGORITHM=rign ${expect} 0
                "\nchosen: two_shot/[A-Za-z0-9]+ " ${explain} --collective all_reduce --algorithm two_shot)

@@ -67,7 +67,7 @@ Command describe_explain() {
           .environment =
               "options take precedence over TUTTI_TRANSPORT, TUTTI_ALGORITHM (NCCL_ALGO), TUTTI_PROTOCOL "
               "(NCCL_PROTO), TUTTI_COMPRESS, TUTTI_MAX_RELATIVE_ERROR and TUTTI_TUNE_FILE. TUTTI_COMPRESS_ROUNDING "
-              "and TUTTI_CHANNELS are honored as well. Tuner plugins are not asked.",
+              "and TUTTI_CHANNELS are honored as well. Tuner plugins are not used.",
           .appendix = "Algorithms of each collective:" + all_algorithms() + "\n"};
 }
 

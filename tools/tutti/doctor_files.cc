@@ -60,12 +60,14 @@ std::string useless_dump() {
   return writable.ok() ? "" : "TUTTI_TOPO_DUMP_FILE is not usable: " + writable.message();
 }
 
+// A log is extended if it exists, which needs no access to its folder.
 std::string useless_log() {
   if (config().log_file.empty()) return "";
   const std::string path = expand_log_file(config().log_file);
-  const bool exists = ::access(path.c_str(), F_OK) == 0;
-  const Status writable =
-      !exists || ::access(path.c_str(), W_OK) == 0 ? check_writable(path) : system_error("write to " + path);
+  struct stat there = {};
+  const bool extended = ::stat(path.c_str(), &there) == 0 && !S_ISDIR(there.st_mode);
+  Status writable = extended ? Status() : check_writable(path);
+  if (extended && ::access(path.c_str(), W_OK) != 0) writable = system_error("write to " + path);
   return writable.ok() ? "" : "TUTTI_LOG_FILE is not usable: " + writable.message();
 }
 

@@ -53,8 +53,10 @@ Status apply_environment(const Query& query, ForcedNames& names, std::string& wo
   if (names.algorithm.empty() && !from.algorithm.empty()) {
     TUTTI_CHECK_OK(check_algorithm("TUTTI_ALGORITHM", from.algorithm));
     const std::string why = against(query);
-    add_sentence(words, source_of("TUTTI_ALGORITHM") +
-                            (why.empty() ? " forces " + from.algorithm : " has no effect here: " + why) + ".");
+    add_sentence(
+        words, source_of("TUTTI_ALGORITHM") +
+                   (why.empty() ? " forces " + from.algorithm : "=" + from.algorithm + " has no effect here: " + why) +
+                   ".");
     if (why.empty()) names.algorithm = from.algorithm;
   }
   if (names.protocol.empty() && !from.protocol.empty()) {

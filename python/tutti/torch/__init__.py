@@ -1,7 +1,7 @@
 """Tutti as a backend of torch.distributed for CPU tensors and, on the C++ path, for CUDA tensors.
 
     import torch.distributed as dist
-    import tutti.torch                       # Registers the backend. Not needed with PyTorch 2.14 and newer.
+    import tutti.torch                       # Needed only before PyTorch 2.14 with TORCH_DEVICE_BACKEND_AUTOLOAD=0.
 
     dist.init_process_group("tutti")
 

@@ -47,7 +47,7 @@ struct CommunicatorOptions {
   bool shows_buffers = true;            // False for internal calls whose record describes another call.
   std::uint32_t agreement_hash = 0;  // Hash of the options on which ranks must agree; set by update_agreement_hash().
   Requested requested;               // Names among these options, for error messages; set by update_agreement_hash().
-  const std::uint32_t* abort = nullptr;  // Until the ranks have joined, a nonzero value makes them give up.
+  const std::uint32_t* abort = nullptr;  // Valid until the ranks have joined: nonzero makes them give up.
 
   bool over_network() const { return !transport.empty() && !transport.starts_with("shm"); }
   // A plugin overrides autotuning, so autotuning is off if one is set, even if it cannot be opened.

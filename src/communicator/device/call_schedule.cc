@@ -47,15 +47,13 @@ struct OwnCalls {
   std::uint32_t widest = 0;
   std::map<const DeviceBackend*, std::uint32_t> shares;  // Thread blocks.
 
-  bool fit() const {
-    std::size_t limit = 0;
-    for (const auto& [backend, share] : shares) limit += share;
-    return count * widest <= limit;
-  }
+  std::size_t calls_of_a_rank() const { return (count + shares.size() - 1) / shares.size(); }
 };
 
-// Messages of several waves may share a launch while each communicator's share of the device suffices for its own,
-// since communicators may also be launched one after the other.
+// Messages of several waves may share a launch while the ranks' shares of the device suffice. With several
+// communicators, each rank's share must suffice for its calls on all of them, so that they are not launched one after
+// the other: a peer that joins other waves would launch a later wave of one communicator before an earlier one of
+// another.
 bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vector<const DeviceCall*>& more) {
   std::map<std::uint64_t, OwnCalls> communicators;
   for (const auto* calls : {&some, &more}) {
@@ -67,8 +65,19 @@ bool fit_one_launch(const std::vector<const DeviceCall*>& some, const std::vecto
       own.shares[&backend] = backend.peers().thread_blocks();
     }
   }
-  return some.size() + more.size() <= kMaxCalls &&
-         std::ranges::all_of(communicators, [](const auto& entry) { return entry.second.fit(); });
+  if (some.size() + more.size() > kMaxCalls) return false;
+  std::size_t calls_of_a_rank = 0, all_shares = 0;
+  std::uint32_t widest = 0, min_share = ~0U;
+  for (const auto& [id, own] : communicators) {
+    calls_of_a_rank += own.calls_of_a_rank();
+    widest = std::max(widest, own.widest);
+    for (const auto& [backend, share] : own.shares) {
+      all_shares += share;
+      min_share = std::min(min_share, share);
+    }
+  }
+  if (communicators.size() > 1) return calls_of_a_rank * widest <= min_share;
+  return (some.size() + more.size()) * widest <= all_shares;
 }
 
 // Cuts calls that run side by side into parts for one launch each, between communicators, which need not run at the

@@ -36,8 +36,12 @@ Status DeviceBackend::attach(const std::vector<Communicator*>& members, const st
   const AbortWatch watch(members);
   Status attached = caught([&] { return attach_all(members, device); });
   if (attached.ok()) return attached;
-  for (Communicator* member : members) (void)member->fail(attached.copy());
-  return attached;
+  Status first;
+  for (Communicator* member : members) {
+    Status published = member->fail(attached.copy());
+    if (first.ok()) first = std::move(published);
+  }
+  return first;
 }
 
 Status DeviceBackend::attach_all(const std::vector<Communicator*>& members, const std::shared_ptr<Device>& device) {

@@ -110,7 +110,8 @@ Status TimeSlicedLauncher::request(const DeviceLaunch& launch, RequestKind kind,
 std::shared_ptr<void> TimeSlicedLauncher::lease(std::uint32_t number) {
   {
     const std::lock_guard lock(ended_->mutex);
-    if (++ended_->leases > ended_->numbers.capacity()) ended_->numbers.reserve(2 * ended_->leases);
+    if (ended_->leases >= ended_->numbers.capacity()) ended_->numbers.reserve(2 * ended_->leases + 1);
+    ++ended_->leases;
   }
   return {nullptr, [ended = ended_, number](void*) {
             const std::lock_guard lock(ended->mutex);
@@ -175,7 +176,8 @@ TimeSlicedLauncher::Request* TimeSlicedLauncher::next_request() {
       remove_ended_requests();
       const auto found = requests_.find(requested);
       if (found != requests_.end()) return found->second.get();
-      if (requested != 0) store_release(&mailbox().requested, 0U);  // A graph without hold() put it, and has ended.
+      // A graph without hold() put it, and has ended. Another stream may have put its own request since.
+      if (requested != 0) compare_exchange(&mailbox().requested, requested, 0U);
       if (closing_ && pending_ == 0) return nullptr;
       if (pending_ + replayed_ == 0) {
         changed_.wait(lock);

@@ -40,7 +40,7 @@ void Failures::abort() {
 }
 
 void Failures::check_abort() {
-  const std::uint32_t* word = abort_.load(std::memory_order_relaxed);
+  const std::uint32_t* word = membership_.board.failed() ? nullptr : abort_.load(std::memory_order_relaxed);
   if (word != nullptr && load_acquire(word) != 0) abort();
 }
 

@@ -197,10 +197,9 @@ Status PeerSet::set_peers(const PeerInfos& infos) {
       return remote_error("rank " + std::to_string(peer) +
                           " left while the ranks connected their devices; its error has the reason");
     if (info.failed != 0)
-      return remote_error(
-          "rank " + std::to_string(peer) +
-          " cannot allocate memory for lanes on its GPU, and logs the reason: free memory there, or call "
-          "tutti_mem_trim_cuda");
+      return remote_error("rank " + std::to_string(peer) +
+                          " cannot allocate memory for lanes on its GPU, and logs the reason: free memory there, end "
+                          "communicators, or call tutti_mem_trim_cuda in other processes that use this GPU");
     if (info.max_channels != 0) max_channels_ = std::min(max_channels_, info.max_channels);
     shares_device_ = shares_device_ || (peer != self_ && info.device == infos[self_].device);
     if (process_group_id_ == 0 && info.is_here()) process_group_id_ = info.memory;
