@@ -63,8 +63,8 @@ Group take_group() {
 }
 
 // Returns a copy of `status`. Throws nothing.
-Status again(const Status& status) {
-  return caught([&] { return Status(status.code(), status.message()); });
+Status copy_of(const Status& status) {
+  return caught([&] { return status.copy(); });
 }
 
 Pending pending_of(const CallEntry& entry, const CommHandle& handle, const Call& call) {
@@ -114,7 +114,7 @@ Status run_calls(const Batch& batch) {
   // All ranks report the rank that calls off first.
   if (batch.refused != nullptr) abandon(*batch.refused, batch.refusal);
   abandon(batch.calls, batch.refusal);
-  return again(batch.refusal);
+  return copy_of(batch.refusal);
 }
 
 // Throws nothing.
@@ -145,7 +145,7 @@ Status run_in_streams(const std::shared_ptr<Batch>& batch, const std::vector<std
   const auto outcome = std::make_shared<Outcome>();
   first.enqueue([batch, outcome]() -> Status {
     Status status = run_in_order(*batch);
-    outcome->status = again(status);
+    outcome->status = copy_of(status);
     return status;
   });
   outcome->done.record(first);
@@ -174,7 +174,7 @@ Status run_pending(std::vector<Pending> calls, const std::vector<std::shared_ptr
   Status thrown = caught([&]() -> Status {
     batch = std::make_shared<Batch>();
     batch->calls.swap(calls);
-    batch->refusal = again(refusal);
+    batch->refusal = copy_of(refusal);
     const auto is_peer = [&](const Pending& call) { return is_peer_of(*call.grouped.communicator, *refused); };
     if (refused != nullptr && std::any_of(batch->calls.begin(), batch->calls.end(), is_peer)) batch->refused = refused;
     line_up(*batch);

@@ -110,10 +110,7 @@ Result<UcxLibrary> open_ucx_library(const char* ucp_path, const char* ucs_path) 
   return all;
 }
 
-Status ucx_library() {
-  const Status& status = of_process().status;
-  return status.ok() ? Status() : Status(status.code(), status.message());
-}
+Status ucx_library() { return of_process().status.copy(); }
 
 const UcxLibrary& ucx() { return of_process().library; }
 

@@ -73,10 +73,7 @@ Result<VerbsLibrary> open_verbs_library(const char* path) {
   return all;
 }
 
-Status verbs_library() {
-  const Status& status = of_process().status;
-  return status.ok() ? Status() : Status(status.code(), status.message());
-}
+Status verbs_library() { return of_process().status.copy(); }
 
 const VerbsLibrary& ibv() { return of_process().library; }
 

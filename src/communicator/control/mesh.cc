@@ -280,8 +280,7 @@ void Mesh::abandon(const Status& reason) {
 
 Status Mesh::abandonment(Rank peer) const {
   const std::lock_guard lock(*mutex_);
-  const Status& reason = peers_[peer].abandoned;
-  return reason.ok() ? Status() : Status(reason.code(), reason.message());
+  return peers_[peer].abandoned.copy();
 }
 
 Status Mesh::death(Rank peer, const std::string& when) const {

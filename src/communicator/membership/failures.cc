@@ -24,7 +24,7 @@ Status Failures::fail(Status status) {
 
 Status Failures::call_off(const Status& reason) {
   membership_.board.fail(membership_.rank, reason, FailureReason::called_off);
-  Status status = published(Status(reason.code(), reason.message()));
+  Status status = published(reason.copy());
   notifications_.report_failure();
   return status;
 }
