@@ -5,7 +5,6 @@
 //   kScaleBlock                        elements that share a scale
 //   kScaleBytes                        bytes of a scale; 0: no scales
 //   kCodeBits                          bits of a code
-//   kNanSpreads                            with scales: whether a non-finite element makes its whole scale block NaN
 //   scale_magnitude(x, range)                      magnitude bits of x as they count for the scale block's maximum
 //   scale(largest, range)              scale of a scale block by its maximum
 //   finite_scale<Real>(largest, range) scale() without infinite elements; also for several scale blocks at once
@@ -188,7 +187,6 @@ template <int kBits, std::uint32_t kElements>
 struct IntegerForm : Scaled<IntegerTop<kBits>> {
   static constexpr std::uint32_t kScaleBlock = kElements;
   static constexpr int kCodeBits = kBits;
-  static constexpr bool kNanSpreads = true;
 
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word scale_magnitude(Real x, const GroupRange&) {
@@ -244,7 +242,6 @@ struct Float8Codes {
   // Largest finite code without sign.
   static constexpr auto kMaxFinite =
       static_cast<std::uint8_t>(Format<T>::highest - (Placement<T>::has_infinity ? 1 : 0));
-  static constexpr bool kNanSpreads = false;
 
   template <typename Word, typename Real>
   TUTTI_NUMERIC static Word scale_magnitude(Real x, const GroupRange& range) {

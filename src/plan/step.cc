@@ -34,9 +34,4 @@ RankRange owners_of(const Operand& operand, const Problem& problem, Rank self) {
   return host;
 }
 
-void Steps::clear() {
-  operands_.clear();
-  records_.clear();
-}
-
 }  // namespace tutti

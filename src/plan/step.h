@@ -114,7 +114,7 @@ struct RankRange {
 // Ranks whose memory an operand of a rank's step is: one, all, or those of the rank's host.
 RankRange owners_of(const Operand& operand, const Problem& problem, Rank self);
 
-// The steps of one rank in one round, in the order of execution. Reuse between rounds avoids allocations.
+// The steps of one rank in one round, in the order of execution.
 class Steps {
  public:
   explicit Steps(Rank self) : self_(self) {}
@@ -137,9 +137,7 @@ class Steps {
 
   Rank self() const { return self_; }
   std::size_t size() const { return records_.size(); }
-  bool empty() const { return records_.empty(); }
   Step operator[](std::size_t index) const;
-  void clear();
 
  private:
   struct Record {

@@ -110,7 +110,7 @@ TEST(Verifier, RequiresReadAndWriteOfUnitAtSamePosition) {
   Steps steps(0);
   steps.copy(scratch(0, 2), scratch(1, 2));
   EXPECT_NE(broadcast_failure(steps, Steps(1), shape).find("at another position"), std::string::npos);
-  steps.clear();
+  steps = Steps(0);
   steps.fold({input(0)}, {scratch(1), scratch(1)});
   EXPECT_NE(broadcast_failure(steps, Steps(1), shape).find("writes a unit twice"), std::string::npos);
 }
@@ -134,7 +134,7 @@ TEST(Verifier, DistinguishesDoubledFromMissing) {
   root.fold({lane(1, 1), input(0), input(0)}, {output(0)});
   leaf.send(input(0), 0);
   EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("doubled: rank 0's contribution"), std::string::npos);
-  root.clear();
+  root = Steps(0);
   root.recv(1, output(0));
   EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("missing: rank 0's contribution"), std::string::npos);
 }
@@ -146,7 +146,7 @@ TEST(Verifier, RequiresCompleteOnLastFoldOnly) {
   leaf.send(input(0), 0);
   root.reduce(1, input(0), output(0));
   EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("no fold of it is marked complete"), std::string::npos);
-  root.clear();
+  root = Steps(0);
   root.fold({lane(1, 1), input(0)}, {scratch(0)}, Fold::complete);
   root.fold({scratch(0)}, {output(0)});
   EXPECT_EQ(failure(pair(reduce, shape, root, leaf)), "");
@@ -162,7 +162,7 @@ TEST(Verifier, RequiresContributionsAsInput_InPlace) {
   leaf.send(input(0), 0);
   root.reduce(1, output(0), output(0), Fold::complete);
   EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("which in place still holds the input"), std::string::npos);
-  root.clear();
+  root = Steps(0);
   root.recv(1, output(0));
   root.fold({output(0), input(0)}, {output(0)}, Fold::complete);
   EXPECT_NE(failure(pair(reduce, shape, root, leaf)).find("overwritten"), std::string::npos);

@@ -199,10 +199,7 @@ class Compiler {
     }
     if (channel == 0) has_lanes_ = true;
     else program_.sliceable = false;
-    if (kind == EndKind::send || channel == 2) {
-      ++program_.messages;
-      program_.sent_units += operand.count;
-    }
+    if (kind == EndKind::send || channel == 2) ++program_.messages;
     return End(kind, lane);
   }
 

@@ -86,7 +86,6 @@ struct Program {
   std::vector<LaneLinks> lanes;
   std::vector<std::uint32_t> sharers;  // [resource]: number of images of a representative that use it; 0: unused.
   std::uint64_t messages = 0;          // Messages with data of all simulated ranks, for one chunk.
-  std::uint64_t sent_units = 0;        // Units of these messages.
   bool fused = false;
   bool sliceable = true;   // All data moves through lanes, so steps and messages can be divided into parts.
   bool multicast = false;  // ProgramLimits::multicast.

@@ -11,8 +11,6 @@
 
 namespace tutti {
 
-struct CommunicatorOptions;
-
 // Requested like an algorithm, but no plan: on GPUs, copy engines move the blocks of an all-gather or all-to-all
 // between windows. Other calls, and calls that cannot use them, run as without the request.
 inline constexpr std::string_view kCopyEngines = "copy_engines";
