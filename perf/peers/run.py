@@ -15,7 +15,6 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import competitors as field  # noqa: E402
 import costs  # noqa: E402
 import machine as host  # noqa: E402
 import report  # noqa: E402

@@ -2,7 +2,6 @@
 
 import math
 
-QUANTIZED = ("fp8_e4m3", "fp8_e5m2", "mxfp8", "int8", "int8_b32", "int6", "int4")
 NEAR = (0.9, 1.1)
 # Maximum error of Gaussian numbers in a two-shot all-reduce of any number of ranks.
 TARGETS = {"int8": 0.010, "fp8_e4m3": 0.04, "int6": 0.033, "int4": 0.145}

@@ -15,7 +15,7 @@ BANDS = (("below 64 KiB", 0, 64 * KIB), ("64 KiB to 16 MiB", 64 * KIB, 16 * MIB)
 # Use of a row: constants were fitted to it; it was visible while the model or a constant was chosen; or neither.
 FITTED, SEEN, LEFT_OUT = "fitted", "seen", "left out"
 
-# A published table. machine(ranks, collective): options of `tutti simulate`. part(row): FITTED, SEEN or LEFT_OUT.
+# A published table. machine(ranks): options of `tutti simulate`. part(row): FITTED, SEEN or LEFT_OUT.
 Table = namedtuple("Table", "file title generation machine part")
 # A published time. Times from `min_us` to `max_us` are printed as the same number.
 Row = namedtuple("Row", "table collective algorithm protocol ranks bytes us min_us max_us")
@@ -27,21 +27,21 @@ NETWORK = os.path.join(FOLDER, "gb200-network.json")
 
 def one_host(preset, launch):
     """Returns a function for `machine`, with NCCL's choices."""
-    def machine(ranks, collective):
+    def machine(ranks):
         return ["--topology", preset, "--ranks-per-host", str(ranks), "--launch", launch, "--like", "nccl"]
     return machine
 
 
-def rack(ranks, collective):
+def rack(ranks):
     return ["--topology", "gb200-nvl72", "--hosts", str(ranks // 4), "--launch", "graph", "--channels", "4",
             "--chunk", "1M", "--kernels", "nccl"]
 
 
-def whole_rack(ranks, collective):
+def whole_rack(ranks):
     return ["--topology", "gb200-nvl72", "--hosts", str(ranks // 4), "--launch", "eager", "--like", "nccl"]
 
 
-def network(ranks, collective):
+def network(ranks):
     """Sends whole blocks with 8 thread blocks, like the measured library (CTRAN of NCCLX)."""
     return ["--topology", NETWORK, "--hosts", str(ranks), "--launch", "eager", "--channels", "8", "--chunk", "16G",
             "--kernels", "nccl"]
@@ -120,7 +120,7 @@ def answers(rows, tutti=TUTTI, figures=()):
     found = []
     for (table, collective, algorithm, protocol, ranks), group in groups.items():
         sizes = [row.bytes for row in group]
-        arguments = [*table.machine(ranks, collective), "--collective", collective, "--bytes", f"{min(sizes)}..{max(sizes)}"]
+        arguments = [*table.machine(ranks), "--collective", collective, "--bytes", f"{min(sizes)}..{max(sizes)}"]
         arguments += ["--algorithm", algorithm] if algorithm else []
         for name, value in dict(figures).items():
             arguments += ["--figure", f"{name}={value:.9g}"]

@@ -74,7 +74,6 @@ class _NumpyArrays(_Kind):
     def __init__(self, numpy: Any) -> None:
         self._codes: dict[Any, int] = {}
         self._empty = numpy.empty
-        self._empty_like = numpy.empty_like
 
     def describe(self, array: Any, writable: bool) -> Described:
         code = self._codes.get(array.dtype)

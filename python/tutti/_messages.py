@@ -11,7 +11,7 @@ from . import _callbacks
 from ._api import ANY_RANK, MessageStruct, NotCopyable, Status, c
 from ._arrays import describe
 from ._collectives import Collectives
-from ._errors import Aborted, Error, InvalidArgument, Timeout, error_of
+from ._errors import Aborted, InvalidArgument, Timeout, error_of
 from ._options import limit_ms
 
 _TAGS = 1 << 64
