@@ -51,7 +51,6 @@ endfunction()
 find_library(TUTTI_SODIUM_LIBRARY libsodium.a)
 find_path(TUTTI_SODIUM_INCLUDE_DIR sodium.h)
 if(TUTTI_SODIUM_LIBRARY AND TUTTI_SODIUM_INCLUDE_DIR)
-  set(sodium_found ON)
   add_library(sodium STATIC IMPORTED GLOBAL)
   set_target_properties(sodium PROPERTIES IMPORTED_LOCATION ${TUTTI_SODIUM_LIBRARY}
                         INTERFACE_INCLUDE_DIRECTORIES ${TUTTI_SODIUM_INCLUDE_DIR})

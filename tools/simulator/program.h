@@ -106,10 +106,10 @@ bool names_hosts(const Algorithm& algorithm, const Problem& problem);
 // many steps, operands or lanes. With `multicast`, fails with `unsupported` if NVSwitches do not connect all ranks, or
 // if ranks exchange messages or access single peers.
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                             const Symmetry& symmetry, const ProgramLimits& limits = {});
+                             const Symmetry& symmetry, const ProgramLimits& limits);
 
 // Like the function above, for channels with these rank orders. embedded() must support the plans of the algorithm.
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
-                             std::span<const RankMapping> orders, const ProgramLimits& limits = {});
+                             std::span<const RankMapping> orders, const ProgramLimits& limits);
 
 }  // namespace tutti::simulator

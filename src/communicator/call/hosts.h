@@ -55,7 +55,7 @@ class Hosts {
   }
   // Sets the id of the communicator: equal on all its ranks, and different from other communicators with high
   // probability. `secret`: known to its ranks only; sub-communicators inherit it.
-  void set_id(std::uint64_t id, const Secret& secret = {}) {
+  void set_id(std::uint64_t id, const Secret& secret) {
     id_ = id;
     secret_ = secret;
   }
