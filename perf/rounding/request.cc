@@ -1,9 +1,9 @@
 #include "perf/rounding/request.h"
 
-#include <charconv>
 #include <string>
 
 #include "algorithms/catalogue.h"
+#include "src/base/read_number.h"
 
 namespace tutti::rounding {
 namespace {
@@ -22,8 +22,7 @@ std::vector<std::string_view> split(std::string_view list) {
 
 Result<std::uint64_t> parse_number(std::string_view text) {
   std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number > 0) return number;
+  if (read_number(text, number) && number > 0) return number;
   return invalid_argument("'" + std::string(text) + "' is not an integer above 0");
 }
 

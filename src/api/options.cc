@@ -1,6 +1,5 @@
 // Checks the options of a program and merges them over inherited ones.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -10,6 +9,7 @@
 #include "src/api/on_device.h"
 #include "src/base/config.h"
 #include "src/base/protocol.h"
+#include "src/base/read_number.h"
 #include "src/communicator/call/forced.h"
 
 namespace tutti {
@@ -91,11 +91,8 @@ Status set_memory(const char* given, CommunicatorOptions& merged) {
   merged.device = kCurrentDevice;
   merged.memory = name == "host" ? Memory::host : Memory::cuda;
   if (name == "host" || name == "cuda") return {};
-  const char* end = given + name.size();
-  if (name.starts_with(prefix)) {
-    const auto [stopped, error] = std::from_chars(given + prefix.size(), end, merged.device);
-    if (error == std::errc() && stopped == end && merged.device >= 0) return {};
-  }
+  if (name.starts_with(prefix) && read_number(name.substr(prefix.size()), merged.device) && merged.device >= 0)
+    return {};
   return invalid_argument("options.memory is \"" + std::string(name) +
                           "\": pass \"host\", \"cuda\", \"cuda:\" and the number of a GPU, or null");
 }

@@ -2,25 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <initializer_list>
 #include <limits>
 #include <utility>
 
 #include "src/base/nccl_names.h"
 #include "src/base/protocol.h"
+#include "src/base/read_number.h"
 
 namespace tutti {
 namespace {
-
-template <typename Number>
-bool parse(const std::string& text, Number& number) {
-  Number parsed{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
-  if (error != std::errc() || end != text.data() + text.size()) return false;
-  number = parsed;
-  return true;
-}
 
 bool parse(const std::string& text, std::string& kept) {
   kept = text;
@@ -29,7 +20,7 @@ bool parse(const std::string& text, std::string& kept) {
 
 bool parse_time(const std::string& text, std::int64_t& milliseconds) {
   std::int64_t parsed = 0;
-  if (!parse(text, parsed) || parsed < -1 || parsed > kMaxTimeoutMs) return false;
+  if (!read_number(text, parsed) || parsed < -1 || parsed > kMaxTimeoutMs) return false;
   // -1 disables the timeout, as in options, where 0 selects the default.
   milliseconds = std::max<std::int64_t>(parsed, 0);
   return true;
@@ -44,7 +35,7 @@ bool parse_switch(const std::string& text, bool& on) {
 template <typename Number>
 bool parse_within(const std::string& text, Number min, Number max, Number& number) {
   Number parsed{};
-  if (!parse(text, parsed) || !(parsed >= min && parsed <= max)) return false;  // Also rejects NaN.
+  if (!read_number(text, parsed) || !(parsed >= min && parsed <= max)) return false;  // Also rejects NaN.
   number = parsed;
   return true;
 }
@@ -234,7 +225,7 @@ constexpr std::array kEntries = {
                  "number of channels, which run parts of a call in parallel; 0: chosen by the tuner; host memory has 1 "
                  "(must match on all ranks)"},
                 "a whole number, 0 or more",
-                [](Config& config, const std::string& text) { return parse(text, config.channels); }},
+                [](Config& config, const std::string& text) { return read_number(text, config.channels); }},
     ConfigEntry{
         {"TUTTI_TUNER_PLUGIN", "NCCL_TUNER_PLUGIN", "", "algorithms and autotuning",
          "NCCL tuner plugin, version 4 or 5: a path, or NAME for libnccl-tuner-NAME.so; unset or none: no plugin "
@@ -299,7 +290,7 @@ constexpr std::array kEntries = {
                 }},
     ConfigEntry{{"TUTTI_COMPRESS_SEED", nullptr, "0", "compression", "seed of stochastic rounding, a whole number"},
                 "a whole number, 0 or more",
-                [](Config& config, const std::string& text) { return parse(text, config.compression_seed); }},
+                [](Config& config, const std::string& text) { return read_number(text, config.compression_seed); }},
     ConfigEntry{{"TUTTI_NCCL_MEMORY", nullptr, "cuda", "libnccl.so.2",
                  "memory of the buffers that programs pass to libnccl.so.2: cuda or host"},
                 "cuda or host",

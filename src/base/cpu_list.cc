@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <vector>
 
+#include "src/base/read_number.h"
+
 namespace tutti {
 namespace {
 
@@ -25,7 +27,8 @@ std::string to_text(const std::vector<bool>& cpus) {
   return text;
 }
 
-bool read_number(std::string_view& text, std::uint32_t& value) {
+// Removes a number from the begin of the text. Returns false if the text begins with none.
+bool take_number(std::string_view& text, std::uint32_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc()) return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
@@ -43,8 +46,7 @@ Result<std::string> cpus_of_mask(std::string_view mask) {
     mask.remove_prefix(std::min(comma + 1, mask.size()));
     if (word.starts_with("0x")) word.remove_prefix(2);
     std::uint32_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, 16);
-    if (!word.empty() && (error != std::errc() || end != word.data() + word.size()))
+    if (!word.empty() && !read_number(word, value, 16))
       return invalid_argument("'" + whole +
                               "' is not a CPU mask: expected hexadecimal words of 32 bits, separated by commas");
     if (words.size() == kMaxWords) return invalid_argument("a mask of more than 16384 processors");
@@ -60,11 +62,11 @@ Result<std::vector<std::uint32_t>> cpus_of_list(std::string_view list) {
   const std::string whole(list.substr(0, 64));
   while (!list.empty()) {
     std::uint32_t first = 0;
-    bool good = read_number(list, first);
+    bool good = take_number(list, first);
     std::uint32_t last = first;
     if (good && list.starts_with('-')) {
       list.remove_prefix(1);
-      good = read_number(list, last) && last >= first;
+      good = take_number(list, last) && last >= first;
     }
     if (good && !list.empty()) good = list.front() == ',' && list.size() > 1;
     good = good && last < kMaxCpus && (cpus.empty() || first > cpus.back());

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <span>
 #include <string_view>
 #include <utility>
+
+#include "src/base/read_number.h"
 
 namespace tutti {
 namespace {
@@ -152,8 +153,7 @@ bool parse_p2p_level(const std::string& text, P2pLevel& level) {
   constexpr std::array kNumbered = {P2pLevel::loc, P2pLevel::pix, P2pLevel::pxb,
                                     P2pLevel::phb, P2pLevel::phb, P2pLevel::sys};
   std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) {
+  if (read_number(text, number)) {
     level = kNumbered[std::min<std::size_t>(number, kNumbered.size() - 1)];
     return true;
   }

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 
 #include "src/base/log.h"
+#include "src/base/read_number.h"
 #include "src/bootstrap/slurm.h"
 
 namespace tutti {
@@ -43,23 +43,17 @@ constexpr std::array<Launcher, 5> kLaunchers = {{
     {kSlurm, "SLURM_PROCID", "SLURM_NTASKS", nullptr, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 }};
 
-template <typename Number>
-bool parse(const std::string& text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 Result<std::uint16_t> port_in(const std::string& text, const std::string& name) {
   std::uint16_t port = 0;
-  if (parse(text, port) && port != 0) return port;
+  if (read_number(text, port) && port != 0) return port;
   return invalid_usage(name + " is \"" + text + "\", but must be a whole number from 1 to 65535");
 }
 
-Result<Rank> read_number(const Environment& environment, const char* name, Rank min, Rank max) {
+Result<Rank> rank_in(const Environment& environment, const char* name, Rank min, Rank max) {
   const std::optional<std::string> text = environment.get(name);
   if (!text) return invalid_usage(std::string(name) + " is not set");
   Rank number = 0;
-  if (parse(*text, number) && number >= min && number <= max) return number;
+  if (read_number(*text, number) && number >= min && number <= max) return number;
   return invalid_usage(std::string(name) + " is \"" + *text + "\", but must be a whole number from " +
                        std::to_string(min) + " to " + std::to_string(max));
 }
@@ -204,8 +198,8 @@ Result<LaunchedRank> find_launched_rank(const Environment& environment) {
     if (ours && has_rank != has_ranks) break;  // An error, even if another launcher's variables are complete.
     if (!has_rank || !has_ranks || is_started_by_slurm(environment, launcher)) continue;
     LaunchedRank launched;
-    launched.ranks = TUTTI_TRY(read_number(environment, launcher.ranks, 1, kMaxRanks));
-    launched.rank = TUTTI_TRY(read_number(environment, launcher.rank, 0, kMaxRanks - 1));
+    launched.ranks = TUTTI_TRY(rank_in(environment, launcher.ranks, 1, kMaxRanks));
+    launched.rank = TUTTI_TRY(rank_in(environment, launcher.rank, 0, kMaxRanks - 1));
     if (launched.rank >= launched.ranks) {
       return invalid_usage(std::string(launcher.rank) + " is " + std::to_string(launched.rank) +
                            ", but must be from 0 to " + std::to_string(launched.ranks - 1) + ", since " +

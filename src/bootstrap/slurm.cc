@@ -1,7 +1,8 @@
 #include "src/bootstrap/slurm.h"
 
 #include <algorithm>
-#include <charconv>
+
+#include "src/base/read_number.h"
 
 namespace tutti {
 namespace {
@@ -17,8 +18,7 @@ Result<std::uint64_t> number_in(const Environment& environment, const char* name
     return invalid_usage(std::string("the ranks of Slurm are on several hosts, and ") + name + " is not set" + kCure);
   const std::string text = value.value_or(fallback == nullptr ? "" : fallback);
   std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number;
+  if (read_number(text, number)) return number;
   return invalid_usage(std::string(name) + " is \"" + text + "\", but must be a whole number" + kCure);
 }
 

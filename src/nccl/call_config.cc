@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "src/base/read_number.h"
 #include "src/nccl/config_field.h"
 #include "src/nccl/environment.h"
 #include "src/nccl/values.h"

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/read_number.h"
 #include "src/nccl/calls.h"
 #include "src/nccl/environment.h"
 #include "src/nccl/values.h"

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <set>
 
+#include "src/base/read_number.h"
 #include "src/nccl/banner.h"
-#include "src/nccl/values.h"
 
 namespace tutti::nccl {
 namespace {

@@ -1,20 +1,11 @@
-// Parsing of values in environment variables and configs.
+// Lists in environment variables.
 #pragma once
 
-#include <charconv>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 namespace tutti::nccl {
-
-// Stores the number. Returns false if the text is anything but one number; `number` is then unspecified.
-template <typename Number>
-bool read_number(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
 
 // Returns the words of a list, which commas separate, without spaces before them.
 inline std::vector<std::string> words_of(std::string_view list) {

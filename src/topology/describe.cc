@@ -1,7 +1,6 @@
 #include "src/topology/describe.h"
 
 #include <algorithm>
-#include <charconv>
 #include <compare>
 #include <cstdio>
 #include <iterator>
@@ -10,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "src/base/read_number.h"
 #include "src/topology/paths.h"
 
 namespace tutti {
@@ -52,9 +52,9 @@ struct NumberedName {
 NumberedName numbered(const std::string& name) {
   const std::size_t digits = name.find_last_not_of("0123456789") + 1;  // 0: the name consists of digits only.
   std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(name.data() + digits, name.data() + name.size(), number);
   // Rejects leading zeros, as in "007".
-  const bool same = error == std::errc() && std::to_string(number) == name.substr(digits);
+  const bool same =
+      read_number(std::string_view(name).substr(digits), number) && std::to_string(number) == name.substr(digits);
   if (!same) return {name, {}};
   return {name.substr(0, digits), number};
 }

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "src/base/read_number.h"
+
 namespace tutti {
 namespace {
 
@@ -25,13 +27,7 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
-template <typename Number>
-bool parse(std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
-bool parse_us(std::string_view text, double& us) { return parse(text, us) && std::isfinite(us) && us >= 0; }
+bool parse_us(std::string_view text, double& us) { return read_number(text, us) && std::isfinite(us) && us >= 0; }
 
 bool parse_protocol(std::string_view text, Protocol& protocol) {
   for (const Protocol known : {Protocol::simple, Protocol::ll, Protocol::ll128}) {
@@ -46,14 +42,14 @@ bool parse_class(const std::vector<std::string_view>& words, TunedClass& tuned) 
   if (words.size() != 3 && !tuned.mapped) return false;
   const Result<Collective> collective = parse_collective(words[1]);
   if (collective.ok()) tuned.collective = collective.value();
-  return collective.ok() && parse(words[2], tuned.size_class) && tuned.size_class <= kMaxSizeClass;
+  return collective.ok() && read_number(words[2], tuned.size_class) && tuned.size_class <= kMaxSizeClass;
 }
 
 bool parse_candidate(const std::vector<std::string_view>& words, TunedCandidate& candidate) {
   if (words.size() != 7) return false;
   candidate.algorithm = words[1];
-  return parse_protocol(words[2], candidate.protocol) && parse(words[3], candidate.chunk_bytes) &&
-         parse(words[4], candidate.channels) && parse_us(words[5], candidate.predicted_us) &&
+  return parse_protocol(words[2], candidate.protocol) && read_number(words[3], candidate.chunk_bytes) &&
+         read_number(words[4], candidate.channels) && parse_us(words[5], candidate.predicted_us) &&
          parse_us(words[6], candidate.measured_us);
 }
 

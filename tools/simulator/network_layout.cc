@@ -1,12 +1,12 @@
 // Layout of a network, computed for one repetition of its topology.
 #include <algorithm>
-#include <charconv>
 #include <numeric>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "src/base/nearest_name.h"
+#include "src/base/read_number.h"
 #include "src/topology/figures.h"
 #include "tools/simulator/network.h"
 
@@ -311,11 +311,8 @@ Status Network::apply(const Fault& fault) {
   const std::string& text = fault.link;
   const std::size_t colon = text.find(':');
   std::uint32_t host = 0;
-  const char* const digits_end = text.data() + std::min(colon, text.size());
   const bool named = colon != std::string::npos && text.starts_with("host");
-  const auto [end, error] = named ? std::from_chars(text.data() + 4, digits_end, host)
-                                  : std::from_chars_result{text.data(), std::errc::invalid_argument};
-  if (error != std::errc() || end != digits_end || host >= cluster_.hosts)
+  if (!named || !read_number(std::string_view(text).substr(4, colon - 4), host) || host >= cluster_.hosts)
     return invalid_argument(
         "link '" + text + "' must begin with " +
         (cluster_.hosts == 1 ? "host0" : "a host from host0: to host" + std::to_string(cluster_.hosts - 1)) + ":");

@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "src/base/read_number.h"
+
 namespace tutti::tool {
 namespace {
 
@@ -30,8 +32,7 @@ std::optional<double> parse_in(std::span<const Unit> units, std::string_view tex
   const auto unit =
       std::find_if(units.begin(), units.end(), [&](const Unit& each) { return each.name == text.substr(end); });
   double number = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + end, number, std::chars_format::fixed);
-  if (unit == units.end() || error != std::errc() || stop != text.data() + end) return std::nullopt;
+  if (unit == units.end() || !read_number(text.substr(0, end), number, std::chars_format::fixed)) return std::nullopt;
   const double value = number * unit->factor;
   return value >= limits.min && value <= limits.max ? std::optional(value) : std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <string_view>
 
+#include "src/base/read_number.h"
 #include "tools/tutti/command_line.h"
 #include "tools/tutti/options.h"
 
@@ -97,8 +98,7 @@ Result<std::vector<Groups>> parse_layouts(std::string_view text) {
 
 Result<std::uint32_t> parse_count(std::string_view text, std::uint32_t min_value, std::uint32_t max_value) {
   std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error == std::errc() && end == text.end() && value >= min_value && value <= max_value) return value;
+  if (read_number(text, value) && value >= min_value && value <= max_value) return value;
   return invalid_argument("must be from " + std::to_string(min_value) + " to " + std::to_string(max_value));
 }
 
@@ -112,10 +112,10 @@ Result<double> parse_bytes(std::string_view text) {
     digits.remove_suffix(1);
   }
   double value = 0;
-  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), value, std::chars_format::fixed);
+  const bool is_number = read_number(digits, value, std::chars_format::fixed);
   const double bytes = value * factor;
   const bool splits_byte = factor == 1 && bytes != std::floor(bytes);
-  if (error != std::errc() || end != digits.end() || splits_byte || !(bytes >= 1 && bytes <= kMaxBytes))
+  if (!is_number || splits_byte || !(bytes >= 1 && bytes <= kMaxBytes))
     return invalid_argument("must be a number of bytes from 1 to 1e15, such as 8, 64K, 1.5M or 1G");
   return std::floor(bytes);
 }
@@ -239,8 +239,7 @@ Status check_completeness(const Command& command, const Request& request) {
 
 Result<double> parse_number(const std::string& text, double below) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size() && value > 0 && value < below) return value;
+  if (read_number(text, value) && value > 0 && value < below) return value;
   char limit[32];
   std::snprintf(limit, sizeof limit, "%g", below);
   return invalid_argument(std::string("must be above 0 and below ") + limit);

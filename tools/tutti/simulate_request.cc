@@ -1,10 +1,10 @@
 #include "tools/tutti/simulate_request.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "src/base/protocol.h"
+#include "src/base/read_number.h"
 #include "src/communicator/call/forced.h"
 #include "src/compression/format.h"
 #include "src/tuner/choose.h"
@@ -26,8 +26,7 @@ constexpr double kMinLeft = 0.001;
 
 Result<double> parse_real(std::string_view text) {
   double value = 0;
-  const auto [end, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error != std::errc() || end != text.end() || !(value >= 0 && value <= kMaxBytes))
+  if (!read_number(text, value) || !(value >= 0 && value <= kMaxBytes))
     return invalid_argument("must be a number from 0 to 1e15");
   return value;
 }

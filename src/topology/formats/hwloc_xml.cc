@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/base/cpu_list.h"
+#include "src/base/read_number.h"
 #include "src/topology/figures.h"
 #include "src/topology/fill.h"
 #include "src/topology/formats.h"
@@ -181,8 +182,7 @@ class HwlocReader {
       for (std::size_t b = a + 1; b < names.size(); ++b) {
         const std::string& value = values[a * names.size() + b];
         double megabytes = 0;
-        const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), megabytes);
-        if (error != std::errc() || end != value.data() + value.size() || !(megabytes >= 0 && megabytes < 1e9))
+        if (!read_number(value, megabytes) || !(megabytes >= 0 && megabytes < 1e9))
           return xml_.error_at(table, "'" + value.substr(0, 64) + "' is not a bandwidth in MB/s");
         const auto from = objects_.find(names[a]), to = objects_.find(names[b]);
         if (from == objects_.end() || to == objects_.end() || from->second == to->second) continue;

@@ -1,11 +1,11 @@
 #include "src/topology/formats/xml.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <memory>
 #include <utility>
 
+#include "src/base/read_number.h"
 #include "src/topology/plain_text.h"
 #include "src/topology/tree.h"
 
@@ -57,8 +57,7 @@ Result<double> Xml::number(const pugi::xml_node& at, const char* attribute, doub
   const std::string_view text = at.attribute(attribute).value();
   if (text.empty()) return otherwise;
   double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0)
+  if (!read_number(text, value) || !std::isfinite(value) || value < 0)
     return error_at(at, quoted(attribute, text) + " is not a number >= 0");
   if (value > max) return error_at(at, quoted(attribute, text) + " is more than " + std::to_string(std::llround(max)));
   return value;
@@ -71,8 +70,7 @@ Result<std::uint64_t> Xml::whole(const pugi::xml_node& at, const char* attribute
   const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
   const std::string_view digits = hexadecimal ? text.substr(2) : text;
   std::uint64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
-  if (error != std::errc() || end != digits.data() + digits.size())
+  if (!read_number(digits, value, hexadecimal ? 16 : 10))
     return error_at(at, quoted(attribute, text) + " is not an integer >= 0");
   if (value > max) return error_at(at, quoted(attribute, text) + " is more than " + std::to_string(max));
   return value;
