@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/base/read_number.h"
+#include "src/base/split_at.h"
 
 namespace tutti {
 namespace {
@@ -35,16 +36,6 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
 std::string known_names(std::span<const Known> known) {
   std::string names;
   for (const Known& one : known) names.append(names.empty() ? "" : ", ").append(one.theirs);
@@ -58,7 +49,7 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
     warnings.push_back(variable + "=" + std::string(list) + " ignored: exclusion lists are not supported");
     return "";
   }
-  const std::vector<std::string_view> names = split(list, ',');
+  const std::vector<std::string_view> names = split_at(list, ',');
   const auto find = [&](std::string_view name) {
     return std::find_if(known.begin(), known.end(), [&](const Known& one) { return one.theirs == lower(name); });
   };
@@ -81,7 +72,7 @@ std::string one_of(const std::string& variable, std::string_view list, std::span
 std::string translated(const std::string& variable, const std::string& value, std::span<const Known> known,
                        std::vector<std::string>& warnings) {
   std::string chosen;
-  for (const std::string_view part : split(value, ';')) {
+  for (const std::string_view part : split_at(value, ';')) {
     const std::size_t colon = part.find(':');
     const std::string_view list = colon == std::string_view::npos ? part : part.substr(colon + 1);
     if (list.empty()) continue;

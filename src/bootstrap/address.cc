@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "src/base/split_at.h"
+
 namespace tutti {
 namespace {
 
@@ -114,12 +116,8 @@ std::vector<std::string> entries_of(std::string_view list) {
   const bool exact = list.starts_with('=');
   if (exact) list.remove_prefix(1);
   std::vector<std::string> entries;
-  while (!list.empty()) {
-    const std::size_t comma = std::min(list.find(','), list.size());
-    const std::string_view entry = list.substr(0, comma);
+  for (const std::string_view entry : split_at(list, ','))
     if (!entry.empty()) entries.push_back((exact && !entry.starts_with('=') ? "=" : "") + std::string(entry));
-    list.remove_prefix(std::min(comma + 1, list.size()));
-  }
   return entries;
 }
 

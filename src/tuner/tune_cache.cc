@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/base/read_number.h"
+#include "src/base/split_at.h"
 
 namespace tutti {
 namespace {
@@ -18,12 +19,8 @@ constexpr std::size_t kMaxCandidates = 64;
 constexpr std::uint32_t kMaxSizeClass = 127;
 
 std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  while (!line.empty()) {
-    const std::size_t end = std::min(line.find(' '), line.size());
-    if (end > 0) words.push_back(line.substr(0, end));
-    line.remove_prefix(std::min(end + 1, line.size()));
-  }
+  std::vector<std::string_view> words = split_at(line, ' ');
+  std::erase(words, "");
   return words;
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "src/base/read_number.h"
+#include "src/base/split_at.h"
 #include "tools/tutti/command_line.h"
 #include "tools/tutti/options.h"
 
@@ -21,15 +22,10 @@ constexpr Rank kMaxRanksAtOnce = 1024;  // Limit for the plans of all ranks; ste
 
 // Splits texts such as "3+5" or "1,7" at `separator`.
 Result<std::vector<std::string_view>> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (parts.back().empty())
-      return invalid_argument("number missing before or after '" + std::string(1, separator) + "'");
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
+  std::vector<std::string_view> parts = split_at(text, separator);
+  if (std::find(parts.begin(), parts.end(), "") != parts.end())
+    return invalid_argument("number missing before or after '" + std::string(1, separator) + "'");
+  return parts;
 }
 
 // Parses one number of a list. The error message names the number.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "src/base/log.h"
+#include "src/base/split_at.h"
 #include "transports/net_plugin/frame.h"
 
 namespace tutti {
@@ -23,11 +24,8 @@ std::atomic<std::uint32_t> forks = 0;
 std::vector<std::string> names_in(const std::string& list) {
   if (list.empty()) return {kDefaultFile};
   std::vector<std::string> names;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    if (end > begin) names.push_back(list.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  for (const std::string_view each : split_at(list, ','))
+    if (!each.empty()) names.emplace_back(each);
   return names;
 }
 

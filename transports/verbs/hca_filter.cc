@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "src/base/split_at.h"
+
 namespace tutti {
 
 HcaFilter::HcaFilter(std::string_view list) {
@@ -13,9 +15,7 @@ HcaFilter::HcaFilter(std::string_view list) {
   };
   excludes_ = take('^');
   exact_ = take('=');
-  while (!list.empty()) {
-    const std::string_view word = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(word.size() + 1, list.size()));
+  for (const std::string_view word : split_at(list, ',')) {
     const std::size_t colon = word.find(':');
     Entry entry{std::string(word.substr(0, colon)), 0};
     if (colon != std::string_view::npos)

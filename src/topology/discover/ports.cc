@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "src/base/split_at.h"
 #include "src/topology/discover/files.h"
 #include "src/topology/discover/parts.h"
 #include "src/topology/figures.h"
@@ -21,12 +22,8 @@ struct Port {
 // Returns the bus id of the innermost PCI device above a sysfs folder; empty for virtual devices.
 std::string bus_id_above(const std::string& folder) {
   std::string found;
-  for (std::size_t begin = 0; begin < folder.size();) {
-    const std::size_t end = std::min(folder.find('/', begin), folder.size());
-    const std::string part = folder.substr(begin, end - begin);
+  for (const std::string_view part : split_at(folder, '/'))
     if (is_bus_id(part)) found = part;
-    begin = end + 1;
-  }
   return found;
 }
 
