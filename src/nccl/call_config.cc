@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <string>
 
+#include "src/base/nccl_settings.h"
 #include "src/base/read_number.h"
 #include "src/nccl/config_field.h"
 #include "src/nccl/environment.h"
-#include "src/nccl/values.h"
 #include "tutti/nccl.h"
 
 namespace tutti::nccl {
@@ -97,10 +97,10 @@ bool is_equal(const std::string& one, const char* other) { return ::strcasecmp(o
 
 // Returns our name for the first algorithm of the list that the collective has; "": there is none.
 std::string first_known(const char* list, Kind kind, const char* known) {
-  for (const std::string& name : words_of(list)) {
+  for (const std::string& name : words_of_list(list)) {
     for (const Renamed& each : kAlgorithms)
       if (each.kind == kind && is_equal(name, each.theirs)) return each.ours;
-    for (const std::string& ours : words_of(known))
+    for (const std::string& ours : words_of_list(known))
       if (is_equal(name, ours.c_str())) return ours;
   }
   return "";

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <vector>
 
+#include "src/base/nccl_settings.h"
 #include "src/nccl/abi.h"
 #include "src/nccl/communicator.h"
 #include "src/nccl/errors.h"
@@ -14,11 +16,9 @@
 namespace tutti::nccl {
 
 enum class Kind { all_reduce, reduce_scatter, reduce, all_gather, broadcast, gather, scatter, all_to_all, send, recv };
-// Names of the collectives in tutti.h.
-inline constexpr const char* kCollectives[] = {"all_reduce", "reduce_scatter", "reduce",  "all_gather",
-                                               "broadcast",  "gather",         "scatter", "all_to_all"};
+static_assert(std::size(kNcclCollectives) == static_cast<std::size_t>(Kind::send));
 inline const char* name_of(Kind kind) {
-  return kind == Kind::send ? "send" : kind == Kind::recv ? "recv" : kCollectives[static_cast<int>(kind)];
+  return kind == Kind::send ? "send" : kind == Kind::recv ? "recv" : kNcclCollectives[static_cast<int>(kind)];
 }
 
 struct Call {

@@ -3,80 +3,45 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
-#include <span>
-#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "src/base/read_number.h"
+#include "src/base/nccl_settings.h"
 #include "src/nccl/calls.h"
 #include "src/nccl/environment.h"
-#include "src/nccl/values.h"
 
 namespace tutti::nccl {
 namespace {
 
-struct Named {
-  std::string_view name;
-  std::uint32_t bit;
-};
-
 constexpr std::uint32_t bit_of(int number) { return 1U << number; }
 constexpr std::uint32_t bit_of(Kind kind) { return bit_of(static_cast<int>(kind)); }
 
-// Types and collectives that support compression; see docs/reference/compression-formats.md.
-constexpr Named kTypes[] = {
-    {"float32", bit_of(ncclFloat32)}, {"float16", bit_of(ncclFloat16)}, {"bfloat16", bit_of(ncclBfloat16)}};
-constexpr auto kKinds = [] {
-  std::array<Named, std::size(kCollectives)> all = {};
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = {kCollectives[i], bit_of(static_cast<int>(i))};
-  return all;
-}();
+constexpr ncclDataType_t kTypes[] = {ncclFloat32, ncclFloat16, ncclBfloat16};  // kNcclCompressedTypes.
+static_assert(std::size(kTypes) == std::size(kNcclCompressedTypes));
 
-// Defaults, as listed in src/base/config_table.cc for `tutti doctor`.
-constexpr const char* kMinBytes = "262144";
-constexpr const char* kUsualTypes = "float32,float16,bfloat16";
-constexpr const char* kUsualKinds = "all_reduce,reduce_scatter,reduce";
-constexpr const char* kAllNames = "*";
+constexpr const char* kAllNames = "*";  // Default, as listed in src/base/config_table.cc for `tutti doctor`.
 
-std::string value_or(const char* rest, const char* fallback) {
-  std::string value = variable(std::string("TUTTI_NCCL_COMPRESS") + rest);
-  return value.empty() ? fallback : value;
-}
+std::string value_of(const char* rest) { return variable(std::string("TUTTI_NCCL_COMPRESS") + rest); }
 
-Outcome no_value(const char* rest, const std::string& value, const std::string& wanted) {
-  return invalid_usage(std::string("TUTTI_NCCL_COMPRESS") + rest + " is \"" + value + "\", but must be " + wanted);
-}
-
-Outcome read_list(const char* rest, const char* fallback, std::span<const Named> known, std::uint32_t& bits) {
-  const std::string value = value_or(rest, fallback);
-  for (const std::string& word : words_of(value)) {
-    const auto found = std::find_if(known.begin(), known.end(), [&](const Named& one) { return one.name == word; });
-    if (found == known.end()) {
-      std::string wanted = "a list of";
-      for (const Named& one : known) wanted.append(&one == known.data() ? " " : ", ").append(one.name);
-      return no_value(rest, value, wanted);
-    }
-    bits |= found->bit;
-  }
+template <typename Value>
+Outcome store(Result<Value> read, Value& value) {
+  if (!read.ok()) return invalid_usage(std::move(read).status().message());
+  value = read.value();
   return {};
 }
 
-Outcome read_bytes(std::size_t& bytes) {
-  const std::string value = value_or("_MIN_BYTES", kMinBytes);
-  if (read_number(value, bytes)) return {};
-  return no_value("_MIN_BYTES", value, "a whole number of bytes");
-}
-
-Outcome read_bound(double& bound) {
-  const std::string value = value_or("_MAX_RELATIVE_ERROR", "0");
-  if (read_number(value, bound) && bound >= 0 && bound < 1) return {};
-  return no_value("_MAX_RELATIVE_ERROR", value, "0, or a number above 0 and below 1");
+Outcome read_types(std::uint32_t& bits) {
+  std::uint32_t types = 0;
+  TUTTI_NCCL_CHECK(store(nccl_compressed_types(value_of("_TYPES")), types));
+  for (std::size_t i = 0; i < std::size(kTypes); ++i)
+    if ((types >> i & 1) != 0) bits |= bit_of(kTypes[i]);
+  return {};
 }
 
 bool is_meant(const std::string& name) {
-  const std::vector<std::string> patterns = words_of(value_or("_COMMS", kAllNames));
+  const std::string list = value_of("_COMMS");
+  const std::vector<std::string> patterns = words_of_list(list.empty() ? kAllNames : list);
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
 }
@@ -103,14 +68,13 @@ Outcome read_compression_rule(const std::string& name, CompressionRule& rule) {
   rule = {};
   CompressionRule read;
   read.format = variable("TUTTI_NCCL_COMPRESS");
-  TUTTI_NCCL_CHECK(read_bound(read.max_relative_error));
+  TUTTI_NCCL_CHECK(store(nccl_compression_bound(value_of("_MAX_RELATIVE_ERROR")), read.max_relative_error));
   if (!read.is_requested()) return {};
-  if (!read.format.empty() && read.max_relative_error > 0)
-    return invalid_usage(
-        "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set; set only one of them");
-  TUTTI_NCCL_CHECK(read_bytes(read.min_bytes));
-  TUTTI_NCCL_CHECK(read_list("_TYPES", kUsualTypes, kTypes, read.types));
-  TUTTI_NCCL_CHECK(read_list("_COLLECTIVES", kUsualKinds, kKinds, read.kinds));
+  const Status one = check_nccl_format_or_bound(read.format, read.max_relative_error);
+  if (!one.ok()) return invalid_usage(one.message());
+  TUTTI_NCCL_CHECK(store(nccl_compression_min_bytes(value_of("_MIN_BYTES")), read.min_bytes));
+  TUTTI_NCCL_CHECK(read_types(read.types));
+  TUTTI_NCCL_CHECK(store(nccl_compressed_collectives(value_of("_COLLECTIVES")), read.kinds));
   if (!is_meant(name)) return {};
   rule = std::move(read);
   return {};

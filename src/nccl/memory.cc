@@ -1,5 +1,6 @@
 #include "src/nccl/memory.h"
 
+#include "src/base/nccl_settings.h"
 #include "src/nccl/environment.h"
 
 namespace tutti::nccl {
@@ -20,10 +21,8 @@ Outcome check_memory() {
 Outcome current_device(int& device) {
   device = 0;
   if (is_host()) return {};
-  const std::string memory = variable("TUTTI_NCCL_MEMORY");
-  if (!memory.empty() && memory != kCuda) {
-    return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory + "\", but must be cuda, the default, or host");
-  }
+  const Status allowed = check_nccl_memory(variable("TUTTI_NCCL_MEMORY"));
+  if (!allowed.ok()) return invalid_usage(allowed.message());
   Outcome found = outcome_of(tutti_current_device(&device));
   if (!found.failed()) return {};
   const std::string function = "tutti_current_device: ";  // The caller has called another function.

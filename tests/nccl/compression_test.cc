@@ -337,5 +337,13 @@ TEST(Compression, RejectsInvalidSettings) {
   EXPECT_TRUE(warnings_of(int4_and({{"TUTTI_NCCL_COMPRESS_TYPES", "bfloat16"}})).empty());
 }
 
+TEST(Compression, AcceptsSpacesInLists) {
+  const Variables variables = int4_and({{"TUTTI_NCCL_COMPRESS_TYPES", "float16, bfloat16"},
+                                        {"TUTTI_NCCL_COMPRESS_COLLECTIVES", "all_gather, all_reduce"}});
+  EXPECT_EQ(warnings_of(variables), std::vector<std::string>());
+  const InEnvironment requested(variables);
+  EXPECT_FALSE(halves_exactly(NcclRanks(kRanks)));
+}
+
 }  // namespace
 }  // namespace tutti::test

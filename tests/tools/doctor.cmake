@@ -83,6 +83,9 @@ foreach(setting TUTTI_NCCL_MEMORY=foo TUTTI_NCCL_FALLBACK=/nonexistent.so TUTTI_
   tutti_add_test(NAME tools.doctor_checks_${name} LABELS tools COMMAND env ${setting} ${expect} 1
                  "tutti: libnccl.so.2 or the Python package rejects: [^\n]*${name}" $<TARGET_FILE:tutti_tool> doctor)
 endforeach()
+tutti_add_test(NAME tools.doctor_accepts_spaces_in_lists LABELS tools
+               COMMAND env "TUTTI_NCCL_COMPRESS_TYPES=float32, float16" "TUTTI_NCCL_COMPRESS_COLLECTIVES=reduce, all_gather"
+                       sh -c "! $<TARGET_FILE:tutti_tool> doctor 2>&1 | grep 'Python package rejects'")
 tutti_add_test(NAME tools.doctor_reports_that_loopback_is_down LABELS tools
                COMMAND sh -c "unshare -n true || exit 77; exec ${expect} 1 'no rank can join: .*the loopback interface is down' unshare -n $<TARGET_FILE:tutti_tool> doctor")
 tutti_add_test(NAME tools.doctor_shows_tuner_plugin LABELS tools

@@ -3,9 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <initializer_list>
 
+#include "src/base/nccl_settings.h"
 #include "src/bootstrap/address.h"
 #include "src/bootstrap/launcher.h"
 #include "src/bootstrap/secrets.h"
@@ -18,52 +17,17 @@ namespace {
 
 Status check_interface(const std::string& ifname) { return ifname.empty() ? Status() : own_address(ifname).status(); }
 
-// libnccl.so.2 reads this variable itself, and reports the same error.
-Status check_nccl_memory(const Environment& environment) {
-  const std::string memory = environment.get("TUTTI_NCCL_MEMORY").value_or("cuda");
-  if (memory == "cuda" || memory == "host") return {};
-  return invalid_usage("TUTTI_NCCL_MEMORY is \"" + memory + "\", but must be cuda, the default, or host");
-}
-
-// libnccl.so.2 reads these variables itself.
-Status check_list(const Environment& environment, const std::string& variable,
-                  std::initializer_list<const char*> known) {
-  const std::string value = environment.get(variable).value_or(*known.begin());
-  std::string wanted;
-  for (const char* one : known) wanted.append(wanted.empty() ? "" : ", ").append(one);
-  for (std::size_t at = 0; at <= value.size();) {
-    const std::size_t end = std::min(value.find(',', at), value.size());
-    if (std::find(known.begin(), known.end(), value.substr(at, end - at)) == known.end())
-      return invalid_usage(variable + " is \"" + value + "\", but must be a list of " + wanted);
-    at = end + 1;
-  }
-  return {};
-}
-
-Status check_nccl_compression_bound(const Environment& environment) {
-  const std::string text = environment.get("TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR").value_or("0");
-  double bound = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bound);
-  if (error != std::errc() || end != text.data() + text.size() || !(bound >= 0 && bound < 1))
-    return invalid_usage("TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR is \"" + text +
-                         "\", but must be 0, or a number above 0 and below 1");
-  if (bound == 0 || environment.get("TUTTI_NCCL_COMPRESS").value_or("").empty()) return {};
-  return invalid_usage(
-      "TUTTI_NCCL_COMPRESS and TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR are both set; set only one of them");
-}
-
+// libnccl.so.2 reads these variables itself, and reports the same errors.
 Status check_nccl_compression(const Environment& environment) {
-  TUTTI_CHECK_OK(check_nccl_compression_bound(environment));
-  const std::string bytes = environment.get("TUTTI_NCCL_COMPRESS_MIN_BYTES").value_or("0");
-  std::uint64_t parsed = 0;
-  const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), parsed);
-  if (error != std::errc() || end != bytes.data() + bytes.size())
-    return invalid_usage("TUTTI_NCCL_COMPRESS_MIN_BYTES is \"" + bytes + "\", but must be a whole number of bytes");
-  TUTTI_CHECK_OK(check_list(environment, "TUTTI_NCCL_COMPRESS_TYPES", {"float32", "float16", "bfloat16"}));
-  TUTTI_CHECK_OK(check_list(
-      environment, "TUTTI_NCCL_COMPRESS_COLLECTIVES",
-      {"all_reduce", "reduce_scatter", "reduce", "all_gather", "broadcast", "gather", "scatter", "all_to_all"}));
-  return check_compression_format("TUTTI_NCCL_COMPRESS", environment.get("TUTTI_NCCL_COMPRESS").value_or(""));
+  const auto value = [&](const char* rest) {
+    return environment.get(std::string("TUTTI_NCCL_COMPRESS") + rest).value_or("");
+  };
+  const double bound = TUTTI_TRY(nccl_compression_bound(value("_MAX_RELATIVE_ERROR")));
+  TUTTI_CHECK_OK(check_nccl_format_or_bound(value(""), bound));
+  TUTTI_CHECK_OK(nccl_compression_min_bytes(value("_MIN_BYTES")).status());
+  TUTTI_CHECK_OK(nccl_compressed_types(value("_TYPES")).status());
+  TUTTI_CHECK_OK(nccl_compressed_collectives(value("_COLLECTIVES")).status());
+  return check_compression_format("TUTTI_NCCL_COMPRESS", value(""));
 }
 
 // The loader searches a name without a slash in its folders.
@@ -122,8 +86,8 @@ std::vector<std::string> refused_settings(const Environment& environment, const 
 
 std::vector<std::string> refused_by_clients(const Environment& environment) {
   std::vector<std::string> refused;
-  for (const Status& status : {check_nccl_memory(environment), check_nccl_compression(environment),
-                               check_library(environment, "TUTTI_NCCL_FALLBACK"),
+  for (const Status& status : {check_nccl_memory(environment.get("TUTTI_NCCL_MEMORY").value_or("")),
+                               check_nccl_compression(environment), check_library(environment, "TUTTI_NCCL_FALLBACK"),
                                check_library(environment, "TUTTI_LIBRARY"), check_pytorch_path(environment)})
     if (!status.ok()) refused.push_back(status.message());
   return refused;
