@@ -29,10 +29,6 @@ Span values_of(const Residual& residual) {
   return {begin, begin + residual.count * sizeof(float)};
 }
 
-bool is_compressible(DataType type) {
-  return type == DataType::float32 || type == DataType::float16 || type == DataType::bfloat16;
-}
-
 Status check_attaching(const void* buffer, std::size_t count, tutti_type type, const float* residual) {
   if (buffer == nullptr || residual == nullptr)
     return invalid_argument(std::string(buffer == nullptr ? "buffer" : "residual") + " is null: pass " +

@@ -65,6 +65,11 @@ constexpr std::size_t size_of(DataType type) {
 
 constexpr bool is_complex(DataType type) { return type == DataType::complex64 || type == DataType::complex128; }
 
+// True if messages of this type can be compressed.
+constexpr bool is_compressible(DataType type) {
+  return type == DataType::float32 || type == DataType::float16 || type == DataType::bfloat16;
+}
+
 // Alignment of buffers on GPUs: that of an element, or of its parts.
 constexpr std::size_t alignment_of(DataType type) { return is_complex(type) ? size_of(type) / 2 : size_of(type); }
 

@@ -15,10 +15,6 @@ struct NamedStep {
   TrainingStep step;
 };
 
-bool is_compressible(DataType type) {
-  return type == DataType::float32 || type == DataType::float16 || type == DataType::bfloat16;
-}
-
 // True if int8 messages are shorter than those of the step.
 bool int8_shortens(const TrainingStep& step) {
   return is_compressible(step.type) && compressed_bytes(CompressionFormat::int8, kCompressionGroup, step.type) <

@@ -186,9 +186,7 @@ Result<ProvedPlans> prove_plans(const Algorithm& algorithm, const Problem& probl
 }
 
 CompressionRequest compression_request(const Call& call, const CommunicatorOptions& options, Rank ranks) {
-  const bool is_float =
-      call.type == DataType::float32 || call.type == DataType::float16 || call.type == DataType::bfloat16;
-  if (ranks == 1 || call.kind != Kind::collective || !is_float) return {};
+  if (ranks == 1 || call.kind != Kind::collective || !is_compressible(call.type)) return {};
   if (options.max_relative_error > 0) {
     const bool adds = call.reduction != Reduction::prod && call.reduction != Reduction::min &&
                       call.reduction != Reduction::max;  // For other reductions the growth of errors is unknown.
