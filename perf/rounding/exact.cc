@@ -40,8 +40,7 @@ struct Sums {
 
 std::vector<float> rounded(CompressionFormat format, DataType type, const std::vector<float>& values) {
   const Codec codec = find_codec(format);
-  std::vector<std::byte> message((values.size() + kCompressionGroup - 1) / kCompressionGroup *
-                                 compressed_bytes(format));
+  std::vector<std::byte> message(compression_groups(values.size()) * compressed_bytes(format));
   std::vector<float> decoded(values.size());
   codec.encode(values.data(), values.size(), message.data(), range_of(type), nullptr);
   codec.decode(message.data(), decoded.size(), decoded.data());

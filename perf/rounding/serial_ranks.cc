@@ -18,7 +18,7 @@ SerialRanks::SerialRanks(const Algorithm& algorithm, const Problem& problem, std
   std::vector<Plan> plans = emit_plans(algorithm, problem);
   for (Plan& plan : plans) fuse(plan);
   fuse_stages(plans);
-  const std::uint64_t groups = (count + kCompressionGroup - 1) / kCompressionGroup;
+  const std::uint64_t groups = compression_groups(count);
   const std::uint32_t units = plans[0].shape.units;
   slot_groups_ = std::max(longest_message(plans), 1U) * ((groups + units - 1) / units);
   members_.resize(problem.ranks);

@@ -33,7 +33,7 @@ std::uint32_t compressed_bytes(CompressionFormat format) {
 
 std::uint64_t compressed_bytes(CompressionFormat format, std::uint64_t count, DataType type) {
   if (format == CompressionFormat::none) return count * size_of(type);
-  return (count + kCompressionGroup - 1) / kCompressionGroup * compressed_bytes(format);
+  return compression_groups(count) * compressed_bytes(format);
 }
 
 CompressionFormat memory_format(DataType type) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "src/base/platform.h"
 #include "src/base/status.h"
 #include "src/base/types.h"
 
@@ -14,6 +15,10 @@ inline constexpr std::uint32_t kCompressionFormats = 10;
 
 // Elements per group, the unit of encoding. A shorter last group has the same encoded size.
 inline constexpr std::uint32_t kCompressionGroup = 128;
+// Groups of `count` elements.
+TUTTI_HOST_DEVICE constexpr std::uint64_t compression_groups(std::uint64_t count) {
+  return (count + kCompressionGroup - 1) / kCompressionGroup;
+}
 
 const char* name(CompressionFormat format);  // For example "int8_b32"; "raw" for none; nullptr for an invalid value.
 Result<CompressionFormat> parse_compression(std::string_view text);

@@ -56,7 +56,7 @@ std::uint64_t CompressedFold::sum_groups(const FoldArguments& arguments, const E
 // a group.
 void CompressedFold::pass_on(const FoldArguments& arguments, const Encoded& encoded, std::uint64_t begin) const {
   const std::byte* message = arguments.sources[0];
-  const std::uint64_t bytes = (arguments.count + kCompressionGroup - 1) / kCompressionGroup * encoder_.group_bytes();
+  const std::uint64_t bytes = compression_groups(arguments.count) * encoder_.group_bytes();
   alignas(64) float values[kStretch];
   for (std::uint32_t k = 0; k < arguments.target_count; ++k) {
     std::byte* target = arguments.targets[k];
@@ -140,7 +140,7 @@ void CompressedFold::encode(const FoldArguments& arguments, const Encoded& encod
 
 void CompressedFold::deliver(const FoldArguments& arguments, const Encoded& encoded, const float* values,
                              Stretch& stretch) const {
-  const std::uint64_t bytes = (stretch.count + kCompressionGroup - 1) / kCompressionGroup * encoder_.group_bytes();
+  const std::uint64_t bytes = compression_groups(stretch.count) * encoder_.group_bytes();
   const std::uint64_t offset = stretch.begin / kCompressionGroup * encoder_.group_bytes();
   const bool kept = rounds_stores(arguments, encoded);
   const std::byte* message = nullptr;
