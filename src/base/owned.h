@@ -1,5 +1,5 @@
 // A handle of the operating system or of a C library that releases itself.
-//   using File = Owned<int, ::close, -1>;
+//   using Folder = Owned<DIR*, ::closedir>;
 #pragma once
 
 #include <utility>

@@ -11,14 +11,12 @@
 #include <mutex>
 #include <vector>
 
+#include "src/base/file.h"
 #include "src/base/own_cpus.h"
-#include "src/base/owned.h"
 #include "src/bootstrap/secrets.h"
 
 namespace tutti {
 namespace {
-
-using File = Owned<int, ::close, -1>;
 
 // Identifies the running kernel. Falls back to the host name if /proc is hidden.
 std::string kernel_name() {

@@ -12,15 +12,13 @@
 #include <vector>
 
 #include "src/base/caught.h"
+#include "src/base/file.h"
 #include "src/base/log.h"
-#include "src/base/owned.h"
 #include "src/base/service_thread.h"
 #include "src/bootstrap/rendezvous.h"
 
 namespace tutti {
 namespace {
-
-using File = Owned<int, ::close, -1>;
 
 class RendezvousThread {
  public:

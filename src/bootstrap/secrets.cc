@@ -8,12 +8,10 @@
 
 #include <cerrno>
 
-#include "src/base/owned.h"
+#include "src/base/file.h"
 
 namespace tutti {
 namespace {
-
-using File = Owned<int, ::close, -1>;
 
 constexpr std::size_t kMaxFileBytes = 4096;
 

@@ -13,13 +13,11 @@
 #include <thread>
 
 #include "src/base/clock.h"
-#include "src/base/owned.h"
+#include "src/base/file.h"
 #include "src/tuner/tune_cache.h"
 
 namespace tutti {
 namespace {
-
-using File = Owned<int, ::close, -1>;
 
 constexpr std::size_t kMaxBytes = 4 << 20;
 constexpr std::int64_t kMaxWaitNs = 2'000'000'000;

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "src/base/owned.h"
+#include "src/base/file.h"
 
 namespace tutti::test {
 
@@ -16,7 +16,7 @@ struct Pipe {
     reading.reset(ends[0]);
     writing.reset(ends[1]);
   }
-  Owned<int, ::close, -1> reading, writing;
+  File reading, writing;
 };
 
 }  // namespace tutti::test

@@ -1,5 +1,6 @@
 // Shared memory when other allocations fail.
 #include "transports/shm/mapping.h"
+#include "src/base/file.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -10,15 +11,12 @@
 #include <string>
 
 #include "src/base/caught.h"
-#include "src/base/owned.h"
 #include "tests/communicator/refusal.h"
 
 namespace tutti::test {
 namespace {
 
 constexpr std::size_t kBytes = 64 * 1024;
-
-using Descriptor = Owned<int, ::close, -1>;
 
 bool is_mapped(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
@@ -29,7 +27,7 @@ bool is_mapped(const std::string& name) {
 }
 
 TEST(Mapping, LeavesNothingMapped_WhenAllocationFails) {
-  const Descriptor file(::memfd_create("tutti-mapping-test", MFD_CLOEXEC));
+  const File file(::memfd_create("tutti-mapping-test", MFD_CLOEXEC));
   ASSERT_EQ(::ftruncate(file.get(), kBytes), 0);
   for (const auto make : {Mapping::make, Mapping::share}) {
     std::uint64_t which = 1;

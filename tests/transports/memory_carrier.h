@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/base/owned.h"
+#include "src/base/file.h"
 #include "src/executor/lane_operations.h"
 #include "transports/carrier.h"
 
@@ -53,7 +53,7 @@ struct MemoryPipe {
     std::vector<std::pair<std::uint32_t, std::uint64_t>> credits;
     std::map<std::uint32_t, Landed> landed;
     std::map<std::uint32_t, std::uint64_t> gone;  // [lane]: number of its own messages that the other end has copied.
-    Owned<int, ::close, -1> bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    File bell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   };
   std::mutex mutex;
   End ends[2];

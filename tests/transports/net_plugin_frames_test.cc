@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "src/base/owned.h"
+#include "src/base/file.h"
 #include "tests/transports/specs.h"
 #include "transports/net_plugin.h"
 #include "transports/net_plugin/frame.h"
@@ -23,7 +23,6 @@ namespace tutti::test {
 namespace {
 
 constexpr std::uint32_t kSlotBytes = 4096;
-using File = Owned<int, ::close, -1>;
 
 class CountedEvents : public CarrierEvents {
  public:

@@ -12,8 +12,8 @@
 
 #include "include/tutti/tutti.h"
 #include "src/base/config.h"
+#include "src/base/file.h"
 #include "src/base/own_cpus.h"
-#include "src/base/owned.h"
 #include "src/bootstrap/address.h"
 #include "src/communicator/call/carriers.h"
 #include "src/communicator/device/listing.h"
@@ -30,8 +30,6 @@
 namespace tutti::tool {
 
 namespace {
-
-using File = Owned<int, ::close, -1>;
 
 std::string megabytes(std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 

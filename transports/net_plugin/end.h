@@ -3,8 +3,6 @@
 // the plugin accesses no memory of lanes. All functions require the engine's lock.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -16,7 +14,7 @@
 #include <vector>
 
 #include "src/base/clock.h"
-#include "src/base/owned.h"
+#include "src/base/file.h"
 #include "src/base/status.h"
 #include "transports/carrier.h"
 #include "transports/net_plugin/engine.h"
@@ -54,7 +52,6 @@ class NetEnd {
   bool arm();
 
  private:
-  using File = Owned<int, ::close, -1>;
   struct Message {  // Being sent.
     MessageHead head;
     const std::byte* data = nullptr;

@@ -2,19 +2,15 @@
 // name, nothing is left behind even after SIGKILL, and the size of /dev/shm is no limit.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 
-#include "src/base/owned.h"
+#include "src/base/file.h"
 #include "src/base/status.h"
 #include "transports/shm/mapping.h"
 
 namespace tutti {
-
-using File = Owned<int, ::close, -1>;
 
 // Behavior in a forked child. kept: the child has it, for user memory. dropped: the child does not, so that it faults
 // instead of corrupting lanes.

@@ -2,8 +2,6 @@
 // functions require the engine's lock, which is also held during callbacks of UCX.
 #pragma once
 
-#include <unistd.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -13,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "src/base/owned.h"
+#include "src/base/file.h"
 #include "src/base/status.h"
 #include "transports/carrier.h"
 #include "transports/ucx/frame.h"
@@ -67,7 +65,6 @@ class UcxEnd {
 
  private:
   static constexpr std::uint64_t kSlots = HalfLane::kSlots;
-  using File = Owned<int, ::close, -1>;
 
   struct Writing;
   struct Sending {

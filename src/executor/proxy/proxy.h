@@ -6,7 +6,6 @@
 #pragma once
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdint>
@@ -15,7 +14,7 @@
 #include <mutex>
 #include <vector>
 
-#include "src/base/owned.h"
+#include "src/base/file.h"
 #include "src/base/service_thread.h"
 #include "transports/tcp/connection.h"
 
@@ -56,8 +55,6 @@ class Proxy {
   std::uint64_t rounds() const { return rounds_.load(std::memory_order_relaxed); }
 
  private:
-  using EventDescriptor = Owned<int, ::close, -1>;
-
   explicit Proxy(ProxyDuty duty) : duty_(std::move(duty)), all_(duty_.connections) {
     all_.insert(all_.end(), duty_.watched.begin(), duty_.watched.end());
   }
@@ -74,7 +71,7 @@ class Proxy {
 
   ProxyDuty duty_;
   std::vector<TcpConnection*> all_;  // With those that are watched.
-  EventDescriptor event_;
+  File event_;
   std::mutex looking_;
   std::atomic<std::uint64_t> reported_{0};  // Calls of expect() and similar notifications.
   std::atomic<std::uint32_t> expected_{0};
