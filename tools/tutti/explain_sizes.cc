@@ -195,15 +195,13 @@ void print_text(const SizesRequest& request, const ExplainedSizes& sizes) {
                 std::string(each.source).c_str());
 }
 
-std::string quoted(std::string_view text) { return json_quoted(std::string(text)); }
-
 void print_json(const SizesRequest& request, const ExplainedSizes& sizes) {
   const Problem& problem = request.query.problem;
   std::printf(
       "{\"collective\": \"%s\", \"ranks\": %u, \"topology\": %s, \"environment\": %s, \"launch\": \"%s\", "
       "\"sizes\": [",
-      name(problem.collective), problem.ranks, quoted(request.topology).c_str(), quoted(request.environment).c_str(),
-      simulator::name(kLaunch));
+      name(problem.collective), problem.ranks, json_quoted(request.topology).c_str(),
+      json_quoted(request.environment).c_str(), simulator::name(kLaunch));
   const char* comma = "";
   for (const ExplainedSize& row : sizes.rows) {
     std::printf(
@@ -224,18 +222,19 @@ void print_json(const SizesRequest& request, const ExplainedSizes& sizes) {
     else
       std::printf(", \"nccl\": {\"us\": %.6g, \"bus_bw\": %.6g, \"source\": %s}, \"ratio\": %.4g}", row.nccl->us,
                   bus_gbytes_per_s(problem, row, row.nccl->us),
-                  row.nccl->source == 0 ? "null" : quoted(sizes.sources[row.nccl->source - 1]).c_str(),
+                  row.nccl->source == 0 ? "null" : json_quoted(sizes.sources[row.nccl->source - 1]).c_str(),
                   row.nccl->us / row.chosen.us);
   }
   std::printf("],\n\"constants\": [");
   comma = "";
   for (const GpuConstant& each : gpu_constants()) {
-    std::printf("%s\n{\"name\": %s, \"value\": %g, \"unit\": %s, \"source\": %s}", comma, quoted(each.name).c_str(),
-                each.value, quoted(each.unit).c_str(), quoted(each.source).c_str());
+    std::printf("%s\n{\"name\": %s, \"value\": %g, \"unit\": %s, \"source\": %s}", comma,
+                json_quoted(each.name).c_str(), each.value, json_quoted(each.unit).c_str(),
+                json_quoted(each.source).c_str());
     comma = ",";
   }
-  std::printf("],\n\"notes\": [%s", quoted(kNotMeasured).c_str());
-  for (const std::string& note : sizes.notes) std::printf(", %s", quoted(note).c_str());
+  std::printf("],\n\"notes\": [%s", json_quoted(kNotMeasured).c_str());
+  for (const std::string& note : sizes.notes) std::printf(", %s", json_quoted(note).c_str());
   std::printf("]}\n");
 }
 

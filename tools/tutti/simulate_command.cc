@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
@@ -26,6 +25,7 @@
 #include "tools/tutti/simulate_networks.h"
 #include "tools/tutti/simulate_report.h"
 #include "tools/tutti/simulate_request.h"
+#include "tools/tutti/write_file.h"
 
 namespace tutti::tool {
 namespace {
@@ -355,13 +355,6 @@ class Simulations {
   std::vector<std::string> notes_;
 };
 
-Status write_trace(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  return file ? Status() : system_error("write " + path);
-}
-
 }  // namespace
 
 Status simulate_command(int argc, char** argv) {
@@ -391,7 +384,7 @@ Status simulate_command(int argc, char** argv) {
   if (request.trace.empty()) return {};
   if (!request.json)
     std::printf("# %s shows %s\n", request.trace.c_str(), words_of(sizes[0][0].algorithm, sizes[0][0].call).c_str());
-  return write_trace(request.trace, simulator::chrome_trace(simulations.traced(), network));
+  return write_file(request.trace, simulator::chrome_trace(simulations.traced(), network));
 }
 
 }  // namespace tutti::tool

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "tools/tutti/options.h"
 #include "tools/tutti/topo_rings.h"
 #include "tools/tutti/topologies.h"
+#include "tools/tutti/write_file.h"
 
 namespace tutti::tool {
 namespace {
@@ -74,13 +74,6 @@ Result<TopoRequest> parse(int argc, char** argv) {
     return invalid_argument("--file and --preset exclude each other");
   TUTTI_CHECK_OK(check(request));
   return request;
-}
-
-Status write_file(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  return file ? Status() : system_error("write " + path);
 }
 
 // Like communicators, reads TUTTI_TOPO_FILE instead of discovering the topology. If NCCL's variable names a file that
