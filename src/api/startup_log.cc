@@ -6,6 +6,7 @@
 #include <set>
 
 #include "src/base/config.h"
+#include "src/base/counted.h"
 #include "src/base/duration.h"
 #include "src/base/log.h"
 #include "src/communicator/control/mesh.h"
@@ -14,10 +15,6 @@ namespace tutti {
 namespace {
 
 constexpr std::size_t kLineBytes = 800;  // log() cuts lines at about 1,000 bytes.
-
-std::string counted(std::uint64_t count, const char* noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 // With TUTTI_TRANSPORT=tcp each rank counts as a host of its own, so machines are counted instead.
 std::size_t count_hosts(const Communicator& communicator, const Hosts& hosts) {

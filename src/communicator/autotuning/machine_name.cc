@@ -56,13 +56,17 @@ std::vector<Rank> sizes_of(const std::vector<Rank>& first) {
   return all;
 }
 
+std::string laid_out_as(std::uint32_t code) {
+  char text[32];
+  std::snprintf(text, sizeof text, ", laid out as %08x", code);
+  return text;
+}
+
 std::string laid_out_as(const std::vector<std::vector<Rank>>& layouts) {
   std::uint32_t code = 0;
   for (const std::vector<Rank>& first : layouts)
     for (const Rank group : first) code = hashed(code, std::to_string(group) + " ");
-  char text[32];
-  std::snprintf(text, sizeof text, ", laid out as %08x", code);
-  return text;
+  return laid_out_as(code);
 }
 
 struct Sharing {
@@ -172,9 +176,7 @@ std::string links_in_words(const Topology& topology, std::span<const NodeId> gpu
   std::uint32_t code = 0;
   for (const auto& [kind, count] : counts) kinds.push_back(std::to_string(count) + " " + kind);
   for (const std::string& each : all) code = hashed(code, each + " ");
-  char text[32];
-  std::snprintf(text, sizeof text, ", laid out as %08x", code);
-  return joined(kinds, " and ") + text;
+  return joined(kinds, " and ") + laid_out_as(code);
 }
 
 std::string links_in_words(const Hosts& hosts) {
