@@ -50,6 +50,9 @@ enum class WaitMode : std::uint8_t {
   sleep,
 };
 
+// Returns whether a value of TUTTI_TUNER_PLUGIN names a plugin.
+inline bool names_plugin(const std::string& tuner_plugin) { return !tuner_plugin.empty() && tuner_plugin != "none"; }
+
 // Defaults equal those of the table in config_table.cc, which describes each variable.
 struct Config {
   std::int64_t timeout_ms = 600'000;       // Timeout of an operation; 0: none.
@@ -96,7 +99,7 @@ struct Config {
   std::uint32_t ib_retry_count = 6;
   std::uint32_t ib_queue_pairs = 2;
 
-  bool has_plugin() const { return !tuner_plugin.empty() && tuner_plugin != "none"; }
+  bool has_plugin() const { return names_plugin(tuner_plugin); }
 };
 
 struct Variable {

@@ -51,7 +51,7 @@ struct CommunicatorOptions {
 
   bool over_network() const { return !transport.empty() && !transport.starts_with("shm"); }
   // A plugin overrides autotuning, so autotuning is off if one is set, even if it cannot be opened.
-  bool has_plugin() const { return !tuner_plugin.empty() && tuner_plugin != "none"; }
+  bool has_plugin() const { return names_plugin(tuner_plugin); }
   void update_agreement_hash();
 };
 
