@@ -14,6 +14,7 @@
 
 #include "perf/gpu/timer.h"
 #include "perf/tool/fail.h"
+#include "perf/tool/gpu_check.h"
 #include "perf/tool/json.h"
 
 namespace perf {
@@ -102,10 +103,6 @@ __global__ void answer(std::uint64_t* words, bool pairs, long long* cycles) {
     if (!first) send();
   }
   if (first) cycles[0] = clock64() - begin;
-}
-
-void check(cudaError_t error, const char* call) {
-  if (error != cudaSuccess) fail("%s: %s", call, cudaGetErrorString(error));
 }
 
 class Latencies {

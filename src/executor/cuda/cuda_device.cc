@@ -14,7 +14,6 @@
 namespace tutti {
 namespace {
 
-cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
 CUdeviceptr as_address(const void* memory) { return reinterpret_cast<CUdeviceptr>(memory); }
 
 // CUDA_DEVICE_MAX_CONNECTIONS, as the driver interprets it: default 8, maximum 32. The driver reads it once.

@@ -18,6 +18,8 @@
 
 namespace tutti {
 
+inline cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
+
 class CudaDevice final : public Device {
  public:
   // Fails if the device cannot run the kernel.

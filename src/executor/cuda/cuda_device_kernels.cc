@@ -14,8 +14,6 @@ namespace {
 constexpr int kMulticastCapability = 90;     // Kernels for it contain instructions on multicast addresses.
 constexpr std::uint32_t kSpareBytes = 1024;  // Shared memory per thread block reserved for the driver.
 
-cudaStream_t as_stream(DeviceStream stream) { return static_cast<cudaStream_t>(stream); }
-
 }  // namespace
 
 // Requests the maximum shared memory and computes the number of resident thread blocks.
