@@ -1,7 +1,6 @@
 // gpu_counts COMPETITOR BYTES [BLOCKS]: runs one all-reduce of 8 ranks of one process that share a GPU, and checks the
 // result. COMPETITOR is an algorithm of Tutti, or "hand" for the hand-written two-shot, which has BLOCKS thread blocks
 // per rank. counts.py counts what its kernel executes.
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 

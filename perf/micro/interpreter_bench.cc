@@ -6,7 +6,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <vector>
 
 #include "src/executor/compiled_plan.h"
 #include "src/executor/cpu/backend.h"

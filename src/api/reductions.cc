@@ -1,5 +1,4 @@
 // Pre-multiplied sums. Each has a scalar of the caller's type and a number.
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstring>

@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <mutex>
-#include <string>
 #include <vector>
 
 namespace tutti {

@@ -1,7 +1,6 @@
 // Creation of communicators: joins their ranks, connects them, and shares a board.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <string>

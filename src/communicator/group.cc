@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <string>
 
 #include "src/base/caught.h"
 #include "src/communicator/call/pace.h"

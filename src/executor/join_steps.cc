@@ -1,7 +1,6 @@
 #include "src/executor/join_steps.h"
 
 #include <algorithm>
-#include <span>
 
 namespace tutti {
 namespace {

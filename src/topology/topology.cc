@@ -1,7 +1,6 @@
 #include "src/topology/topology.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 #include <string_view>
 #include <utility>

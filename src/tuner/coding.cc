@@ -1,7 +1,6 @@
 #include "src/tuner/coding.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace tutti {
 namespace {

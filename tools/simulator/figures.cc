@@ -1,6 +1,5 @@
 #include "tools/simulator/figures.h"
 
-#include <string>
 #include <utility>
 
 #include "src/model/gpu_kernel.h"

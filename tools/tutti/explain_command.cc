@@ -1,9 +1,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdio>
-#include <cstdlib>
 #include <optional>
 #include <string>
 

@@ -1,7 +1,6 @@
 #include "tools/tutti/help.h"
 
 #include <algorithm>
-#include <array>
 
 namespace tutti::tool {
 namespace {

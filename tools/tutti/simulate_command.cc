@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>

@@ -1,6 +1,5 @@
 #include "tools/tutti/simulate_request.h"
 
-#include <algorithm>
 #include <string_view>
 
 #include "src/base/protocol.h"

@@ -1,7 +1,6 @@
 #include "tools/tutti/training_changes.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <utility>
 

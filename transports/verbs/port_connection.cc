@@ -2,8 +2,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 namespace tutti {

@@ -7,7 +7,6 @@
 #include "src/base/pages.h"
 #include "src/executor/straighten.h"
 #include "src/executor/thread_block/image.h"
-#include "src/executor/thread_block/run_call.h"
 
 namespace tutti {
 namespace {

@@ -1,7 +1,6 @@
 #include "src/communicator/host/collective_operation.h"
 
 #include <string>
-#include <utility>
 
 namespace tutti {
 

@@ -1,11 +1,8 @@
 #include "src/communicator/joining/own_host.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
 #include "src/base/config.h"
 #include "src/base/instructions.h"

@@ -1,7 +1,6 @@
 #include "src/communicator/peers/multicast.h"
 
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "src/base/caught.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <utility>
 
 #include "src/base/read_number.h"
 #include "src/topology/plain_text.h"

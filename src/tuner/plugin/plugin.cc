@@ -1,6 +1,5 @@
 #include "src/tuner/plugin/plugin.h"
 
-#include <atomic>
 #include <cstdarg>
 #include <cstring>
 #include <map>
