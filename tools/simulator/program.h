@@ -108,7 +108,7 @@ bool names_hosts(const Algorithm& algorithm, const Problem& problem);
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              const Symmetry& symmetry, const ProgramLimits& limits);
 
-// Like the function above, for channels with these rank orders. embedded() must support the plans of the algorithm.
+// Like the function above, for channels with these rank orders. The algorithm must support logical() of each order.
 Result<Program> make_program(const Algorithm& algorithm, const Problem& problem, const Network& network,
                              std::span<const RankMapping> orders, const ProgramLimits& limits);
 

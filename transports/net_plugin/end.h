@@ -34,7 +34,6 @@ class NetEnd {
   std::vector<std::byte> address() const;
   Status connect(std::span<const std::byte> address);
 
-  // `begins`: the first lane begins to make the connections.
   void register_reader(std::uint32_t lane, const HalfLane& reading);
   void attach(std::uint32_t lane, const HalfLane& writing);
   // Returns memory that the caller frees without the lock.

@@ -134,7 +134,7 @@ class LlCall {
   }
 
   // Writes back the lane counters. A peer that has sent a message in this call has taken all messages of earlier calls;
-  // see Channel::credit_earlier_calls().
+  // see Channel::credits_earlier_calls().
   TUTTI_HOST_DEVICE void store_lanes() const {
     TUTTI_ROLLED
     for (std::uint32_t i = own_lane(); i < image().lane_count; i += thread_block_.thread_count()) {
