@@ -10,7 +10,7 @@
 
 #include "src/base/config_table.h"
 #include "src/base/nccl_names.h"
-#include "src/base/similar_names.h"
+#include "src/base/unknown_variables.h"
 
 namespace tutti {
 namespace {
@@ -99,7 +99,7 @@ ReadConfig read_config(const Environment& environment) {
   };
   scale(read.config.timeout_ms);
   scale(read.config.init_timeout_ms);
-  for (std::string& warning : similar_names(environment, variables())) read.warnings.push_back(std::move(warning));
+  for (std::string& warning : unknown_variables(environment, variables())) read.warnings.push_back(std::move(warning));
   read.notes = notes_on_nccl_variables(environment, variables());
   return read;
 }

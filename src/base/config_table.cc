@@ -54,19 +54,21 @@ bool parse_nccl_switch(const std::string& text, bool& value) {
 }
 
 // Accepts variables that other code parses: the launcher detection, or libnccl.so.2.
-bool others(Config&, const std::string&) { return true; }
+bool is_parsed_elsewhere(Config&, const std::string&) { return true; }
 
 constexpr std::array kEntries = {
     ConfigEntry{{"TUTTI_RANK", nullptr, "", "launch",
                  "rank of this process, from 0; for launchers other than mpirun, srun and torchrun"},
                 "a number",
-                others},
-    ConfigEntry{{"TUTTI_RANKS", nullptr, "", "launch", "number of ranks; needed with TUTTI_RANK"}, "a number", others},
+                is_parsed_elsewhere},
+    ConfigEntry{{"TUTTI_RANKS", nullptr, "", "launch", "number of ranks; needed with TUTTI_RANK"},
+                "a number",
+                is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_ROOT", nullptr, "", "launch",
                  "host:port at which rank 0 accepts the other ranks; unset: a process of this host started all ranks, "
                  "or torchrun or Slurm names the host of rank 0 (must match on all ranks)"},
                 "host:port",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_INIT_TIMEOUT_MS", nullptr, "120000", "launch",
                  "timeout for all ranks to join, in ms; 0 or -1: none, which is the default of libnccl.so.2"},
                 "a whole number of milliseconds, at most a century; 0 or -1 is no timeout",
@@ -294,54 +296,54 @@ constexpr std::array kEntries = {
     ConfigEntry{{"TUTTI_NCCL_MEMORY", nullptr, "cuda", "libnccl.so.2",
                  "memory of the buffers that programs pass to libnccl.so.2: cuda or host"},
                 "cuda or host",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_NCCL_FALLBACK", nullptr, "", "libnccl.so.2",
                  "libnccl.so.2 of NVIDIA, 2.28.9 or later, that runs functions of NCCL which Tutti lacks; unset: none "
                  "(must be set on all ranks or on none)"},
                 "a path",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_NCCL_COMPRESS", nullptr, "", "libnccl.so.2",
                  "compression of the calls that the TUTTI_NCCL_COMPRESS_ variables below select, with the values of "
                  "TUTTI_COMPRESS, "
                  "which it overrides; unset: none (must match on all ranks)"},
                 "a name",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{
         {"TUTTI_NCCL_COMPRESS_MAX_RELATIVE_ERROR", nullptr, "0", "libnccl.so.2",
          "bound on the relative error of these calls instead of TUTTI_NCCL_COMPRESS, like TUTTI_MAX_RELATIVE_ERROR; 0: "
          "none (must match on all ranks)"},
         "0, or a number above 0 and below 1",
-        others},
+        is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_NCCL_COMPRESS_MIN_BYTES", nullptr, "262144", "libnccl.so.2",
                  "minimum size of the calls that are compressed, in bytes of a rank's larger buffer"},
                 "a whole number of bytes",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_NCCL_COMPRESS_TYPES", nullptr, "float32,float16,bfloat16", "libnccl.so.2",
                  "element types that are compressed, a list of float32, float16 and bfloat16"},
                 "a list of float32, float16, bfloat16",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{
         {"TUTTI_NCCL_COMPRESS_COLLECTIVES", nullptr, "all_reduce,reduce_scatter,reduce", "libnccl.so.2",
          "collectives that are compressed, a list of all_reduce, reduce_scatter and reduce (sums and averages only), "
          "all_gather, broadcast, gather, scatter and all_to_all"},
         "a list of collectives",
-        others},
+        is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_NCCL_COMPRESS_COMMS", nullptr, "*", "libnccl.so.2",
                  "communicators whose calls are compressed, a list of patterns of ncclConfig_t's commName: grad*,dp_?"},
                 "a list of patterns",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_LIBRARY", nullptr, "", "Python",
                  "libtutti.so that the Python package loads; unset: its own, or else the system's"},
                 "a path",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{{"TUTTI_PYTORCH_PATH", nullptr, "", "Python",
                  "implementation of the PyTorch backend; unset: cpp if it was built, else python"},
                 "cpp, python",
-                others},
+                is_parsed_elsewhere},
     ConfigEntry{
         {"TUTTI_PYTORCH_REPLACE_GLOO", nullptr, "0", "Python", "1: PyTorch's backend gloo is replaced by Tutti"},
         "0, 1",
-        others},
+        is_parsed_elsewhere},
 };
 
 }  // namespace

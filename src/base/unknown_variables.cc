@@ -1,4 +1,4 @@
-#include "src/base/similar_names.h"
+#include "src/base/unknown_variables.h"
 
 #include <algorithm>
 #include <string_view>
@@ -24,7 +24,7 @@ std::string_view nearest_variable(std::string_view rest, std::span<const Variabl
 
 }  // namespace
 
-std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known) {
+std::vector<std::string> unknown_variables(const Environment& environment, std::span<const Variable> known) {
   std::vector<std::string> warnings;
   for (const auto& [name, value] : environment.variables()) {
     if (!name.starts_with(kPrefix)) continue;

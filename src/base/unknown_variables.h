@@ -10,6 +10,6 @@
 namespace tutti {
 
 // Returns one sentence per unknown variable. Suggests a known name only if it is close.
-std::vector<std::string> similar_names(const Environment& environment, std::span<const Variable> known);
+std::vector<std::string> unknown_variables(const Environment& environment, std::span<const Variable> known);
 
 }  // namespace tutti
