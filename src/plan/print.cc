@@ -6,8 +6,6 @@
 namespace tutti {
 namespace {
 
-std::string text(std::uint32_t number) { return std::to_string(number); }
-
 const char* name(Space space) {
   constexpr const char* names[] = {"input", "output", "scratch", "lane", "flag"};
   return names[static_cast<std::uint8_t>(space)];
@@ -17,12 +15,12 @@ std::string range(const Operand& operand) {
   if (operand.count == 0) return "[]";
   const bool contiguous = operand.run >= operand.count || operand.stride == operand.run;
   if (!contiguous) {  // [first..last of the first run, +stride..] (count)
-    std::string runs = "[" + text(operand.first);
-    if (operand.run > 1) runs += ".." + text(operand.first + operand.run - 1);
-    return runs + ", +" + text(operand.stride) + "..] (" + text(operand.count) + ")";
+    std::string runs = "[" + std::to_string(operand.first);
+    if (operand.run > 1) runs += ".." + std::to_string(operand.first + operand.run - 1);
+    return runs + ", +" + std::to_string(operand.stride) + "..] (" + std::to_string(operand.count) + ")";
   }
-  if (operand.count == 1) return "[" + text(operand.first) + "]";
-  return "[" + text(operand.first) + ".." + text(operand.first + operand.count - 1) + "]";
+  if (operand.count == 1) return "[" + std::to_string(operand.first) + "]";
+  return "[" + std::to_string(operand.first) + ".." + std::to_string(operand.first + operand.count - 1) + "]";
 }
 
 std::string join(std::span<const Operand> operands, const char* separator, Rank self) {
@@ -42,7 +40,7 @@ bool begins_stage(const Shape& shape, std::uint32_t round, std::size_t& stage) {
   return false;
 }
 
-std::string node(Rank rank, std::size_t step) { return "r" + text(rank) + "s" + std::to_string(step); }
+std::string node(Rank rank, std::size_t step) { return "r" + std::to_string(rank) + "s" + std::to_string(step); }
 
 std::string declare_nodes(std::span<const Plan> plans) {
   std::string dot;
@@ -50,7 +48,7 @@ std::string declare_nodes(std::span<const Plan> plans) {
     const Rank self = plan.steps.self();
     std::string chain;
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-      dot += "  " + node(self, i) + " [group=g" + text(self) + ", label=\"" + text(self) + ": " +
+      dot += "  " + node(self, i) + " [group=g" + std::to_string(self) + ", label=\"" + std::to_string(self) + ": " +
              describe(plan.steps[i], self) + "\"];\n";
       chain += (i == 0 ? "  " : " -> ") + node(self, i);
     }
@@ -66,7 +64,7 @@ std::string rows(std::span<const Plan> plans) {
     for (const Plan& plan : plans) {  // The first step of each rank in this round is in the row.
       if (plan.rounds[round] < plan.rounds[round + 1]) row += " " + node(plan.steps.self(), plan.rounds[round]) + ";";
     }
-    dot += "  { rank=same;" + row + " }  // Round " + text(round) + ".\n";
+    dot += "  { rank=same;" + row + " }  // Round " + std::to_string(round) + ".\n";
   }
   return dot;
 }
@@ -106,10 +104,11 @@ std::string describe(const Operand& operand, Rank self) {
   if (operand.is_memory()) {
     const std::string owner = operand.peer == kAllRanks    ? " of all ranks"
                               : operand.peer == kAllOfHost ? " of all ranks of the host"
-                                                           : " of rank " + text(operand.peer);
+                                                           : " of rank " + std::to_string(operand.peer);
     return name(operand.space) + range(operand) + (operand.peer == self ? "" : owner);
   }
-  return name(operand.space) + (" " + text(operand.peer)) + (operand.tag == 0 ? "" : " tag " + text(operand.tag));
+  return name(operand.space) + (" " + std::to_string(operand.peer)) +
+         (operand.tag == 0 ? "" : " tag " + std::to_string(operand.tag));
 }
 
 std::string describe(const Step& step, Rank self) {
@@ -119,12 +118,13 @@ std::string describe(const Step& step, Rank self) {
 
 std::string print(const Plan& plan) {
   const Rank self = plan.steps.self();
-  std::string lines = "rank " + text(self) + ": " + describe(plan.problem) + "; " + text(plan.shape.units) +
-                      " units per block, " + text(plan.shape.scratch) + " of scratch\n";
+  std::string lines = "rank " + std::to_string(self) + ": " + describe(plan.problem) + "; " +
+                      std::to_string(plan.shape.units) + " units per block, " + std::to_string(plan.shape.scratch) +
+                      " of scratch\n";
   for (std::uint32_t round = 0; round < plan.shape.rounds; ++round) {
     std::size_t stage = 0;
     if (begins_stage(plan.shape, round, stage)) lines += "  stage " + std::to_string(stage) + "\n";
-    lines += "    round " + text(round) + "\n";
+    lines += "    round " + std::to_string(round) + "\n";
     for (std::uint32_t i = plan.rounds[round]; i < plan.rounds[round + 1]; ++i) {
       lines += "      " + describe(plan.steps[i], self) + "\n";
     }

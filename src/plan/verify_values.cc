@@ -14,8 +14,6 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) {
 // Bounds the count of inputs: incorrect plans may double a sum repeatedly.
 constexpr std::uint32_t kManyInputs = 1u << 30;
 
-std::string text(std::uint64_t number) { return std::to_string(number); }
-
 }  // namespace
 
 Value Values::input(Rank rank, std::uint32_t cell, std::uint32_t run) {
@@ -78,8 +76,9 @@ std::string Values::describe(Value value, const CellProgram& program) const {
   const Node& leaf = leftmost(value);
   const std::uint32_t unit =
       leaf.cell / program.width * program.plans[0].shape.units + program.class_unit[leaf.cell % program.width];
-  const std::string origin = "input[" + text(unit) + "] of rank " + text(leaf.rank);
-  return nodes_[value].left == 0 ? origin : "a sum of " + text(nodes_[value].inputs) + " that begins with " + origin;
+  const std::string origin = "input[" + std::to_string(unit) + "] of rank " + std::to_string(leaf.rank);
+  return nodes_[value].left == 0 ? origin
+                                 : "a sum of " + std::to_string(nodes_[value].inputs) + " that begins with " + origin;
 }
 
 std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32_t run, Rank ranks) {
@@ -95,14 +94,14 @@ std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32
       stack_.pop_back();
       if (node.left == 0) {
         if (++counts_[node.rank] > 1)
-          return "doubled: rank " + text(node.rank) + "'s contribution is included more than once";
+          return "doubled: rank " + std::to_string(node.rank) + "'s contribution is included more than once";
       } else {
         stack_.push_back(node.left);
         stack_.push_back(node.right);
       }
     }
     for (Rank rank = 0; rank < ranks; ++rank) {
-      if (counts_[rank] == 0) return "missing: rank " + text(rank) + "'s contribution is not included";
+      if (counts_[rank] == 0) return "missing: rank " + std::to_string(rank) + "'s contribution is not included";
     }
     whole.checked = true;
   }
@@ -112,9 +111,10 @@ std::string Values::check_reduction(Value value, std::uint32_t cell, std::uint32
 
 std::string Values::check_input(Value value, Rank rank, std::uint32_t cell, std::uint32_t run) const {
   const Node& node = nodes_[value];
-  if (node.left != 0) return "doubled: holds a sum of " + text(node.inputs) + " contributions";
+  if (node.left != 0) return "doubled: holds a sum of " + std::to_string(node.inputs) + " contributions";
   if (node.rank != rank || node.cell != cell) {
-    return "missing: should hold rank " + text(rank) + "'s contribution, holds another of rank " + text(node.rank);
+    return "missing: should hold rank " + std::to_string(rank) + "'s contribution, holds another of rank " +
+           std::to_string(node.rank);
   }
   if (node.run != run) return "holds a value of another chunk or operation";
   return "";
@@ -128,7 +128,7 @@ std::string Postcondition::check_same(Rank rank, std::uint32_t cell, Value value
   const char* why = !rounded_ ? "the additions have another order"
                     : sum     ? "the additions have another order, or are rounded at other positions"
                               : "only one of the two is rounded";
-  return "other bits than on rank " + text(first.rank) + ": " + why;
+  return "other bits than on rank " + std::to_string(first.rank) + ": " + why;
 }
 
 std::string Postcondition::check(Rank rank, std::uint32_t cell, Value value, std::uint32_t run) {
