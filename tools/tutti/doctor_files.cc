@@ -15,6 +15,7 @@
 #include "src/communicator/joining/settings.h"
 #include "src/tuner/plugin/plugin.h"
 #include "src/tuner/tune_cache.h"
+#include "tools/tutti/write_file.h"
 
 namespace tutti::tool {
 namespace {
@@ -60,14 +61,9 @@ std::string useless_dump() {
   return writable.ok() ? "" : "TUTTI_TOPO_DUMP_FILE is not usable: " + writable.message();
 }
 
-// A log is extended if it exists, which needs no access to its folder.
 std::string useless_log() {
   if (config().log_file.empty()) return "";
-  const std::string path = expand_log_file(config().log_file);
-  struct stat there = {};
-  const bool extended = ::stat(path.c_str(), &there) == 0 && !S_ISDIR(there.st_mode);
-  Status writable = extended ? Status() : check_writable(path);
-  if (extended && ::access(path.c_str(), W_OK) != 0) writable = system_error("write to " + path);
+  const Status writable = check_can_write(expand_log_file(config().log_file));
   return writable.ok() ? "" : "TUTTI_LOG_FILE is not usable: " + writable.message();
 }
 

@@ -12,7 +12,6 @@
 #include "src/tuner/choose.h"
 #include "src/tuner/choose_over_hosts.h"
 #include "src/tuner/coding.h"
-#include "src/tuner/tune_cache.h"
 #include "tools/simulator/figures.h"
 #include "tools/simulator/simulate.h"
 #include "tools/simulator/trace.h"
@@ -362,7 +361,7 @@ Status simulate_command(int argc, char** argv) {
   simulator::Costs costs = TUTTI_TRY(simulator::costs_of(networks.own.cluster().host, request.kernels));
   for (const auto& [figure, value] : request.figures) TUTTI_CHECK_OK(simulator::set_figure(costs, figure, value));
   TUTTI_CHECK_OK(check_on(request, networks.own, costs));
-  if (!request.trace.empty()) TUTTI_CHECK_OK(check_can_create(request.trace));
+  if (!request.trace.empty()) TUTTI_CHECK_OK(check_can_write(request.trace));
   // A call has at most as many orders of ranks as channels.
   const std::uint32_t orders = request.channels > 0 ? std::min(request.channels, request.rings) : request.rings;
   const CallModel model(std::move(networks), costs, orders);
