@@ -4,7 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <initializer_list>
 #include <mutex>
 #include <vector>
 
@@ -35,11 +37,20 @@ void close_all() {
                                                         registry.mutex.unlock();
                                                       });
 
+// Makes room to register the descriptors. Closes all of them if there is no memory.
+void make_room(std::initializer_list<int> descriptors) {
+  const auto size = static_cast<std::size_t>(std::max(descriptors)) + 1;
+  try {
+    if (registry.open.size() < size) registry.open.resize(size);
+  } catch (...) {
+    for (const int descriptor : descriptors) ::close(descriptor);
+    throw;
+  }
+}
+
 Socket enter(int descriptor) {
-  std::vector<bool>& open = registry.open;
-  const auto index = static_cast<std::size_t>(descriptor);
-  if (open.size() <= index) open.resize(index + 1);
-  open[index] = true;
+  make_room({descriptor});
+  registry.open[static_cast<std::size_t>(descriptor)] = true;
   return Socket(descriptor);
 }
 
@@ -69,6 +80,7 @@ Result<std::pair<Socket, Socket>> open_socket_pair(int type) {
   if (::socketpair(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
     return system_error("open a pair of sockets");
   }
+  make_room({pair[0], pair[1]});
   return std::pair(enter(pair[0]), enter(pair[1]));
 }
 

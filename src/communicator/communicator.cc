@@ -70,7 +70,7 @@ void Communicator::use_device(std::unique_ptr<Backend> device) {
 
 // Earlier calls end in bounded time, even if they fail.
 void Communicator::await_ticket(std::uint64_t ticket) const {
-  for (auto served = served_.load(); served != ticket; served = served_.load()) served_.wait(served);
+  for (auto served = served_.load(); served < ticket; served = served_.load()) served_.wait(served);
 }
 
 void Communicator::finish_ticket() {

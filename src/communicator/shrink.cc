@@ -82,7 +82,8 @@ Status Shrinking::agree() {
     pair.withdrawn = Status();  // Only later withdrawals count.
     if (member < self_) contacts_[member] = std::move(pair.contact);
   }
-  part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_, proposals_.times_continued(list_)));
+  const std::uint64_t number = 2 * proposals_.times_continued(list_) + 1;  // Splits have even numbers.
+  part_.emplace(self_, std::move(contacts_), mesh_.hosts().of(members_, number));
   return {};
 }
 

@@ -89,7 +89,7 @@ Result<Board> Splitting::join() {
   const auto ranks = static_cast<Rank>(members_.size());
   std::vector<Contact> contacts(ranks);
   Status exchanged = exchange_contacts(contacts);
-  const std::uint64_t number = membership.board.last(membership.rank);
+  const std::uint64_t number = 2 * membership.board.last(membership.rank);  // Shrinks have odd numbers.
   Mesh& mesh = mesh_.emplace(self_, std::move(contacts), membership.mesh.hosts().of(members_, number));
   TUTTI_CHECK_OK(std::move(exchanged));
   Board board =

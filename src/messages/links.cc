@@ -117,6 +117,17 @@ Status MessageLinks::accept(const std::vector<pollfd>& polled) {
   return {};
 }
 
+// A peer that opens a link after this rank has left gets a goodbye with the welcome.
+MessageLinks::Peer& MessageLinks::peer(Rank rank) {
+  const auto [found, is_new] = peers_.try_emplace(rank, rank);
+  if (is_new && leaving_) {
+    MessageFrame goodbye;
+    goodbye.kind = MessageFrameKind::goodbye;
+    for (Side& side : found->second.sides) side.link.put(goodbye);
+  }
+  return found->second;
+}
+
 void MessageLinks::note_shortage(const Status& shortage) {
   if (std::exchange(short_, true)) return;
   log(LogLevel::warn, "tagged messages%s wait for connections, which are retried: %s", membership_.name.c_str(),

@@ -92,7 +92,7 @@ class MessageLinks {
     Deadline broken_until;                   // Time at which the communicator fails for that reason.
     std::uint32_t checks_after_leaving = 0;  // Calls of note_departure().
   };
-  Peer& peer(Rank rank) { return peers_.try_emplace(rank, rank).first->second; }
+  Peer& peer(Rank rank);
   static Side& side_of(Peer& peer, LinkSide side) { return peer.sides[static_cast<std::size_t>(side)]; }
 
   Result<std::optional<Handshake>> start_call(Rank rank, const std::optional<SocketAddress>& address) const;

@@ -1,6 +1,8 @@
 // Communicator::split() among threads of one process.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "src/communicator/group.h"
 #include "tests/communicator/calls.h"
 #include "tests/communicator/ranks.h"
@@ -19,6 +21,23 @@ TEST(Split, OrdersByKey_AndExcludesRanksWithoutColor) {
     std::vector<float> buffer(10, static_cast<float>(rank));
     TUTTI_CHECK_OK(part->run(all_reduce(buffer)));
     return buffer[9] == (rank % 2 == 0 ? 2 : 4) ? Status() : internal_error("a wrong sum");
+  });
+  for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
+}
+
+// Communicators with equal ids would match each other's messages with tags.
+TEST(Split, HasOtherIdThanSplitsAndShrinksOfSameRanks) {
+  Communicators ranks = make_ranks(2);
+  const auto statuses = on_all(ranks, [](Communicator& communicator) -> Status {
+    Communicators parts;
+    const CommunicatorOptions& options = communicator.options();
+    for (int turn = 0; turn < 2; ++turn) {
+      parts.push_back(TUTTI_TRY(communicator.split(0, 0, options)));
+      parts.push_back(TUTTI_TRY(communicator.shrink({}, options)));
+    }
+    std::set<std::uint64_t> ids = {communicator.mesh().hosts().id()};
+    for (const auto& part : parts) ids.insert(part->mesh().hosts().id());
+    return ids.size() == 1 + parts.size() ? Status() : internal_error("some ids are equal");
   });
   for (const Status& status : statuses) EXPECT_TRUE(status.ok()) << status.message();
 }

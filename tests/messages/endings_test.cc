@@ -97,6 +97,15 @@ TEST(Leave, EndsRequests_WhenNoMessageWasExchanged) {
   EXPECT_TRUE(party.failure().ok());
 }
 
+// Rank 0 still accepts links after it has left, until all ranks have.
+TEST(Leave, EndsRequestsOfLinkThatIsOpenedLater) {
+  Party party(2);
+  party[0].finish();
+  const auto sent = send(party[1], 0, 1, numbers(kLargestEager + 1));
+  EXPECT_EQ(sent->outcome(), "rank 0" + kHasLeft);
+  EXPECT_TRUE(party.failure().ok());
+}
+
 TEST(Leave, EndsReceivesFromAnyRank_WhenAllOtherRanksHaveLeft) {
   Party party(3);
   const auto early = send(party[0], 2, 1, numbers(5));

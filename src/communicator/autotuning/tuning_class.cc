@@ -38,8 +38,8 @@ Autotuner autotuner_of(const std::vector<Candidate>& candidates, const Autotuner
 
 // Warns once per process and reason.
 void warn_of_unsaved_results(const Status& status) {
-  static std::mutex mutex;
-  static std::set<std::string> reported;
+  static auto& mutex = *new std::mutex;  // Never destroyed: communicators may end after the program's static objects.
+  static auto& reported = *new std::set<std::string>;
   if (status.ok()) return;
   const std::lock_guard lock(mutex);
   if (reported.insert(status.message()).second)

@@ -69,11 +69,14 @@ void Stream::serve() {
   for (;;) {
     arrived_.wait(lock, [this] { return ending_ || !queue_.empty(); });
     if (queue_.empty()) return;
-    const std::function<Status()> work = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    Status status = caught(work);
-    if (!status.ok() && unreported_.ok()) unreported_ = status.copy();
+    Status status;
+    {  // Objects that the work owns, maybe a communicator, end without the lock, and before the work counts as done.
+      const std::function<Status()> work = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      status = caught(work);
+    }
+    if (!status.ok() && unreported_.ok()) unreported_ = caught([&] { return status.copy(); });
     lock.lock();
     if (failure_.ok()) failure_ = std::move(status);
     ++done_;

@@ -104,8 +104,8 @@ void Notifications::report_rejection(RejectedCall call, const std::string& text)
   if (!show_rejection(board.entry(membership_.rank).rejection, rejection) || !membership_.spans_hosts) return;
   RejectionRecord record;
   show_rejection(record, rejection);
+  rejected_after_ = rejection.collectives;  // First, so that a call of another thread corrects it.
   membership_.mesh.notify(NotificationKind::rejection, std::as_bytes(std::span(&record, 1)));
-  rejected_after_ = rejection.collectives;
 }
 
 void Notifications::report_correction() {
