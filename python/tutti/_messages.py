@@ -115,6 +115,9 @@ class Request(NotCopyable):
         status = _callbacks.register(c.request_on_completion, handle, call)
         if status:
             self._users = before
+            if self._ended is not None:  # Another thread has seen the end meanwhile, and destroyed the request.
+                function(self)
+                return
             raise error_of(status, c.last_error(None).decode(errors="replace"), self._rank)
 
     def _advance(self, timeout_ms: int) -> None:

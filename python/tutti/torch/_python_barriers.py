@@ -56,7 +56,9 @@ class MonitoredBarriers:
     def _missing_ranks(self, prefix: str, deadline: float, wait_all_ranks: bool) -> List[int]:
         missing = []
         for rank in range(1, self._size):
-            if not self._wait_for(f"{prefix}{rank}", deadline):
+            # After the deadline the store is asked without a limit: it may answer late for ranks that have come.
+            key = f"{prefix}{rank}"
+            if not (time.monotonic() < deadline and self._wait_for(key, deadline) or self._store.check([key])):
                 missing.append(rank)
                 if not wait_all_ranks:
                     break

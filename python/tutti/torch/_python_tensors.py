@@ -55,7 +55,7 @@ class ScopedReduction:
         self._created = False
         state = op.__getstate__() if hasattr(op, "__getstate__") else None
         if isinstance(state, tuple) and len(state) == 2 and state[1] is not None:
-            scalar = torch.as_tensor(state[1], device="cpu").to(tensor.dtype).reshape(1).contiguous()
+            scalar = torch.as_tensor(state[1], dtype=tensor.dtype, device="cpu").reshape(1).contiguous()
             made = ctypes.c_int32()
             check(c.reduction_create_pre_mul_sum(scalar.data_ptr(), reducible_type(tensor), comm, made))
             self.number = made.value

@@ -8,7 +8,7 @@ import datetime
 import sys
 import threading
 import weakref
-from typing import Any, Dict, List, Optional, Sequence, Set
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
 import torch.distributed as dist
@@ -193,22 +193,28 @@ class TuttiBackend(Collectives, Messages, Reconfigurable, _Base):  # type: ignor
     def split(self, store: Any, ranks: Sequence[int], options: Any = None) -> Optional[TuttiBackend]:
         if self._rank not in ranks:
             return None
-        timeout = self._timeout if options is None else options._timeout
-        name = self._communicator_name if options is None else f"group {options.group_name}"
+        timeout, name = self._timeout_and_name(options)
         return _keep(_create(store, list(ranks).index(self._rank), len(ranks), self._options, timeout, name))
 
+    def _timeout_and_name(self, options: Any) -> Tuple[datetime.timedelta, str]:
+        """Returns those of a new group. options: of torch.distributed; None: those of this group."""
+        if options is None:
+            return self._timeout, self._communicator_name
+        return options._timeout, f"group {options.group_name}"
+
     def merge(self, store: Any, options: Any, rank: int, size: int) -> TuttiBackend:
-        return _keep(_create(store, rank, size, self._options, self._timeout, self._communicator_name))
+        return _keep(_create(store, rank, size, self._options, *self._timeout_and_name(options)))
 
     def shrink(self, excluded: Sequence[int], flags: int = 0, options: Any = None) -> TuttiBackend:
         """After a failure this group is as before. Otherwise its later calls are refused."""
-        made = options_of(self._options, self._communicator_name, self._timeout)
+        timeout, name = self._timeout_and_name(options)
+        made = options_of(self._options, name, timeout)
         handles: List[Any] = []
         self._start("", _Blocking, [], lambda comm: handles.append(self._comm.shrink(list(excluded), made))).wait()
         self._queue.stop()
         rank = self._rank - sum(other < self._rank for other in excluded)
         size = self._size - len(excluded)
-        return _keep(TuttiBackend(rank, size, handles[0], self._options, self._timeout, None, self._communicator_name))
+        return _keep(TuttiBackend(rank, size, handles[0], self._options, timeout, None, name))
 
     def abort(self) -> None:
         self._comm.abort()

@@ -106,6 +106,9 @@ def all_reduce_with_factor(rank, size):
         tensor = torch.full((10,), float(rank + 1))
         dist.all_reduce(tensor, op=dist._make_nccl_premul_sum(factor))
         same(tensor, torch.full((10,), float(factor) * size * (size + 1) / 2))
+    tensor = torch.full((10,), float(rank + 1), dtype=torch.float64)
+    dist.all_reduce(tensor, op=dist._make_nccl_premul_sum(0.1))  # Not rounded to float32.
+    assert abs(tensor[0].item() - 0.1 * size * (size + 1) / 2) < 1e-14, tensor
 
 
 @case

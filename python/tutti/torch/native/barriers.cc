@@ -31,7 +31,9 @@ std::vector<int> missing_ranks(c10d::Store& store, const std::string& prefix, in
                                Clock::time_point deadline) {
   std::vector<int> missing;
   for (int rank = 1; rank < size; ++rank) {
-    if (wait_for(store, prefix + std::to_string(rank), deadline)) continue;
+    const std::string key = prefix + std::to_string(rank);
+    // After the deadline the store is asked without a limit: it may answer late for ranks that have come.
+    if ((Clock::now() < deadline && wait_for(store, key, deadline)) || store.check({key})) continue;
     missing.push_back(rank);
     if (!all) break;
   }

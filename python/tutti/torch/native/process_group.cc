@@ -224,11 +224,21 @@ void ProcessGroupTutti::startCoalescing() {
 }
 
 WorkPtr ProcessGroupTutti::endCoalescing() {
-  if (coalescing_) make_messages_of_section();
-  std::lock_guard<std::mutex> lock(coalescing_mutex_);
-  TORCH_CHECK(coalescing_, "no coalesced section of this process group is open; start one first");
-  coalescing_ = false;
-  return c10::make_intrusive<CoalescedWork>(std::exchange(coalesced_, {}));
+  std::exception_ptr failure;  // The section ends in any case, so that later calls do not join it.
+  try {
+    if (coalescing_) make_messages_of_section();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  std::vector<WorkPtr> calls;
+  {
+    std::lock_guard<std::mutex> lock(coalescing_mutex_);
+    TORCH_CHECK(coalescing_, "no coalesced section of this process group is open; start one first");
+    coalescing_ = false;
+    calls.swap(coalesced_);
+  }
+  if (failure) std::rethrow_exception(failure);
+  return c10::make_intrusive<CoalescedWork>(std::move(calls));
 }
 
 c10::intrusive_ptr<c10d::Backend> ProcessGroupTutti::split(const StorePtr& store, const std::vector<int>& ranks,
