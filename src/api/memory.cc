@@ -5,6 +5,7 @@
 
 #include "src/api/errors.h"
 #include "src/communicator/control/regions.h"
+#include "src/communicator/peers/deferred_frees.h"
 
 using tutti::DeviceMemory;
 using tutti::guarded;
@@ -43,7 +44,7 @@ tutti_status tutti_mem_alloc_cuda(void** memory, size_t size) {
 tutti_status tutti_mem_trim_cuda(int device) {
   return guarded("tutti_mem_trim_cuda", [&]() -> Status {
     if (device < 0) return invalid_argument("device is " + std::to_string(device) + ": pass the number of a GPU");
-    DeviceMemory::free_cached(TUTTI_TRY(tutti::find_device(device)));
+    free_cached(TUTTI_TRY(tutti::find_device(device)));
     return {};
   });
 }

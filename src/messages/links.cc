@@ -117,14 +117,16 @@ Status MessageLinks::accept(const std::vector<pollfd>& polled) {
   return {};
 }
 
+void MessageLinks::put_goodbye(Peer& other) {
+  MessageFrame goodbye;
+  goodbye.kind = MessageFrameKind::goodbye;
+  for (Side& side : other.sides) side.link.put(goodbye);
+}
+
 // A peer that opens a link after this rank has left gets a goodbye with the welcome.
 MessageLinks::Peer& MessageLinks::peer(Rank rank) {
   const auto [found, is_new] = peers_.try_emplace(rank, rank);
-  if (is_new && leaving_) {
-    MessageFrame goodbye;
-    goodbye.kind = MessageFrameKind::goodbye;
-    for (Side& side : found->second.sides) side.link.put(goodbye);
-  }
+  if (is_new && leaving_) put_goodbye(found->second);
   return found->second;
 }
 
@@ -201,10 +203,8 @@ void MessageLinks::serve_link(Peer& other, LinkSide side) {
 
 void MessageLinks::leave() {
   leaving_ = true;
-  MessageFrame goodbye;
-  goodbye.kind = MessageFrameKind::goodbye;
   for (auto& [rank, other] : peers_) {
-    for (Side& side : other.sides) side.link.put(goodbye);
+    put_goodbye(other);
     push(rank);
   }
 }

@@ -93,6 +93,7 @@ class MessageLinks {
     std::uint32_t checks_after_leaving = 0;  // Calls of note_departure().
   };
   Peer& peer(Rank rank);
+  static void put_goodbye(Peer& other);  // On both links.
   static Side& side_of(Peer& peer, LinkSide side) { return peer.sides[static_cast<std::size_t>(side)]; }
 
   Result<std::optional<Handshake>> start_call(Rank rank, const std::optional<SocketAddress>& address) const;

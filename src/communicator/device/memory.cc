@@ -5,17 +5,6 @@
 #include "src/communicator/peers/deferred_frees.h"
 
 namespace tutti {
-namespace {
-
-// If the device lacks memory, frees what is cached, and retries.
-Result<std::byte*> take(const std::shared_ptr<Device>& device, std::size_t bytes) {
-  Result<std::byte*> memory = device->allocate_shared(bytes);
-  if (memory.ok()) return memory;
-  DeviceMemory::free_cached(device);
-  return device->allocate_shared(bytes);
-}
-
-}  // namespace
 
 // Never destroyed, because programs may free memory at any time. fork() takes the lock, because its child, which frees
 // memory as well, must find it released.
@@ -38,7 +27,7 @@ namespace {
 
 Result<std::byte*> DeviceMemory::allocate(std::size_t bytes) {
   std::shared_ptr<Device> device = TUTTI_TRY(find_device());
-  std::byte* memory = TUTTI_TRY(take(device, bytes));
+  std::byte* memory = TUTTI_TRY(allocate_or_free_cached(device, &Device::allocate_shared, bytes));
   const std::lock_guard lock(mutex_);
   owners_[memory] = std::move(device);
   return memory;
@@ -55,11 +44,6 @@ bool DeviceMemory::free(std::byte* memory) {
   }
   free_when_idle([device, memory] { device->free(memory); });
   return true;
-}
-
-void DeviceMemory::free_cached(const std::shared_ptr<Device>& device) {
-  run_deferred_frees();
-  free_when_idle([device] { device->free_kept(); });
 }
 
 }  // namespace tutti

@@ -21,9 +21,6 @@ class DeviceMemory {
   // Returns false if `memory` is not the start of an allocation. The free may wait for the device, or be deferred: see
   // peers/deferred_frees.h.
   bool free(std::byte* memory);
-  // Frees memory of ended communicators and of the device's cache, once no call of the process is in flight: see
-  // peers/deferred_frees.h.
-  static void free_cached(const std::shared_ptr<Device>& device);
 
  private:
   std::mutex mutex_;

@@ -152,4 +152,17 @@ void run_deferred_frees() {
   run_idle_frees();
 }
 
+void free_cached(const std::shared_ptr<Device>& device) {
+  run_deferred_frees();
+  free_when_idle([device] { device->free_kept(); });
+}
+
+Result<std::byte*> allocate_or_free_cached(const std::shared_ptr<Device>& device,
+                                           Result<std::byte*> (Device::*allocate)(std::size_t), std::size_t bytes) {
+  Result<std::byte*> memory = (*device.*allocate)(bytes);
+  if (memory.ok()) return memory;
+  free_cached(device);
+  return (*device.*allocate)(bytes);
+}
+
 }  // namespace tutti

@@ -47,4 +47,11 @@ void keep_until_all_have_left(std::shared_ptr<RankDeviceMemory> memory, const Bo
 // memory.
 void run_deferred_frees();
 
+// Frees memory of ended communicators and of the device's cache, once no call of the process is in flight.
+void free_cached(const std::shared_ptr<Device>& device);
+
+// Calls a function of the device that allocates. If the device lacks memory, calls free_cached() and retries.
+Result<std::byte*> allocate_or_free_cached(const std::shared_ptr<Device>& device,
+                                           Result<std::byte*> (Device::*allocate)(std::size_t), std::size_t bytes);
+
 }  // namespace tutti

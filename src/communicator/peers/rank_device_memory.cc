@@ -90,29 +90,16 @@ void RankDeviceMemory::free_exported_lanes() {
   exported_bytes_ = 0;
 }
 
-namespace {
-
-// If the device lacks memory, frees what ended communicators left, and retries.
-Result<std::byte*> allocate_lanes(const std::shared_ptr<Device>& device,
-                                  Result<std::byte*> (Device::*allocate)(std::size_t), std::size_t bytes) {
-  Result<std::byte*> memory = (*device.*allocate)(bytes);
-  if (memory.ok()) return memory;
-  run_deferred_frees();
-  free_when_idle([device] { device->free_kept(); });
-  return (*device.*allocate)(bytes);
-}
-
-}  // namespace
-
 // A separate allocation, because other processes open all of it.
 Result<DeviceShare> RankDeviceMemory::allocate_exported_lanes(std::size_t bytes, File& file, std::size_t ring_bytes) {
-  std::byte* memory = TUTTI_TRY(allocate_lanes(device_, &Device::allocate_shared, bytes + kRecordsBytes + ring_bytes));
+  std::byte* memory =
+      TUTTI_TRY(allocate_or_free_cached(device_, &Device::allocate_shared, bytes + kRecordsBytes + ring_bytes));
   return export_lanes(memory, bytes, ring_bytes, file);
 }
 
 Result<DeviceShare> RankDeviceMemory::allocate_lanes_for_domain(std::size_t bytes, std::size_t ring_bytes) {
   std::byte* memory =
-      TUTTI_TRY(allocate_lanes(device_, &Device::allocate_for_domain, bytes + kRecordsBytes + ring_bytes));
+      TUTTI_TRY(allocate_or_free_cached(device_, &Device::allocate_for_domain, bytes + kRecordsBytes + ring_bytes));
   File none;
   return export_lanes(memory, bytes, ring_bytes, none);
 }
